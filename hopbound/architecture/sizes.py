@@ -1,0 +1,271 @@
+"""The few size families: every mixer of the field has the sizes of one of these.
+
+| family | state that crosses a cut | summary of one query | cache a token |
+|---|---|---|---|
+| `Attention` | - | H (d_v + 2) | H_kv (d_k + d_v) |
+| `LatentAttention` | - | H (d_v + 2) | latent + rotary part |
+| `SelectiveAttention` | - | k (1 + H (d_v + 2)) | H_kv (d_k + d_v) |
+| `WindowAttention` | H_kv (d_k + d_v) (W - 1) | - | - |
+| `MatrixState` | levels · H (features d_v [+ features] [+ 1]) + convolution | - | - |
+| `GroupedState` | H d_head N + convolution | - | - |
+| `ChannelState` | c N + convolution | - | - |
+| `Columns` | (k - 1) channels | - | - |
+| `Pointwise` | - | - | - |
+
+The summary of softmax attention accumulated left to right is a running maximum, a normaliser and a weighted value sum
+for each query head, hence H (d_v + 2); a selection of k blocks adds the k scores. A window of W tokens holds the token
+itself, so W - 1 earlier ones.
+"""
+
+from dataclasses import dataclass
+
+from hopbound.architecture.mixer import Elements, Kind, MixerSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(MixerSpec):
+    """Softmax attention over the whole past; `kv_heads` < `heads` is grouped-query attention."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+
+    @property
+    def kind(self) -> Kind:
+        """Full."""
+        return Kind.FULL
+
+    @property
+    def width(self) -> int:
+        """Heads times the larger of key and value dimension."""
+        return self.heads * max(self.head_dim, self.value_dim)
+
+    @property
+    def elements(self) -> Elements:
+        """Summary H (d_v + 2), cache H_kv (d_k + d_v) a token."""
+        return Elements(
+            summary=self.heads * (self.value_dim + 2),
+            kv_per_token=self.kv_heads * (self.head_dim + self.value_dim),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentAttention(MixerSpec):
+    """Multi-head latent attention (arXiv 2405.04434): one latent and one rotary key a token, values up-projected."""
+
+    heads: int
+    latent: int
+    rope_dim: int
+    value_dim: int
+
+    @property
+    def kind(self) -> Kind:
+        """Full."""
+        return Kind.FULL
+
+    @property
+    def width(self) -> int:
+        """Heads times value dimension after up-projection."""
+        return self.heads * self.value_dim
+
+    @property
+    def elements(self) -> Elements:
+        """Summary H (d_v + 2) with d_v after up-projection, cache latent + rotary part a token."""
+        return Elements(summary=self.heads * (self.value_dim + 2), kv_per_token=self.latent + self.rope_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectiveAttention(MixerSpec):
+    """Attention over the k best of all past blocks of `block` tokens, chosen by the query."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    k: int
+    block: int
+
+    @property
+    def kind(self) -> Kind:
+        """Full: for claims a sparse layer is a full layer with its own summary size."""
+        return Kind.FULL
+
+    @property
+    def width(self) -> int:
+        """Heads times the larger of key and value dimension."""
+        return self.heads * max(self.head_dim, self.value_dim)
+
+    @property
+    def elements(self) -> Elements:
+        """Summary k (1 + H (d_v + 2)): k best scores, each with its partial sums."""
+        return Elements(
+            summary=self.k * (1 + self.heads * (self.value_dim + 2)),
+            kv_per_token=self.kv_heads * (self.head_dim + self.value_dim),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowAttention(MixerSpec):
+    """Softmax attention over a window, chunk or block of `w` tokens, the token itself included."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    w: int
+
+    @property
+    def kind(self) -> Kind:
+        """Bounded."""
+        return Kind.BOUNDED
+
+    @property
+    def width(self) -> int:
+        """Heads times the larger of key and value dimension."""
+        return self.heads * max(self.head_dim, self.value_dim)
+
+    @property
+    def elements(self) -> Elements:
+        """Keys and values of at most W - 1 earlier tokens."""
+        return Elements(window=self.kv_heads * (self.head_dim + self.value_dim) * (self.w - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixState(MixerSpec):
+    """A matrix of `features` × `value_dim` for each head, written and read by every token.
+
+    Attributes:
+        head_dim: key dimension d_k of a head.
+        features: rows of the matrix: d_k itself, or the dimension of its feature map.
+        value_dim: columns of the matrix, d_v.
+        normaliser: 1 if a vector of `features` is kept beside the matrix, as in linear attention.
+        scalars: further scalars a head (the running maximum of mLSTM).
+        levels: how many such states are kept (log-linear attention: one a level); 1 otherwise.
+        conv: width of the short convolution over queries, keys and values; 0 if there is none.
+    """
+
+    heads: int
+    head_dim: int
+    features: int
+    value_dim: int
+    conv: int
+    levels: int
+    normaliser: int
+    scalars: int
+
+    @property
+    def kind(self) -> Kind:
+        """Bounded."""
+        return Kind.BOUNDED
+
+    @property
+    def width(self) -> int:
+        """Heads times the larger of key and value dimension."""
+        return self.heads * max(self.head_dim, self.value_dim)
+
+    @property
+    def elements(self) -> Elements:
+        """The state matrices with their normalisers; log-linear attention has levels for prompts up to a length."""
+        one = self.features * self.value_dim + self.normaliser * self.features + self.scalars
+        return Elements(
+            state=self.levels * self.heads * one,
+            conv=max(self.conv - 1, 0) * self.heads * (2 * self.head_dim + self.value_dim),
+            length_limit=2 ** (self.levels - 1) if self.name == "loglinear" else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedState(MixerSpec):
+    """Mamba-2 (arXiv 2405.21060): `state` numbers for each channel of a head, B and C shared by `groups`."""
+
+    heads: int
+    head_dim: int
+    state: int
+    groups: int
+    conv: int
+
+    @property
+    def kind(self) -> Kind:
+        """Bounded."""
+        return Kind.BOUNDED
+
+    @property
+    def width(self) -> int:
+        """Heads times channels a head."""
+        return self.heads * self.head_dim
+
+    @property
+    def elements(self) -> Elements:
+        """H d_head N, and the columns of the convolution over x, B and C."""
+        return Elements(
+            state=self.heads * self.head_dim * self.state,
+            conv=max(self.conv - 1, 0) * (self.heads * self.head_dim + 2 * self.groups * self.state),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelState(MixerSpec):
+    """`state` numbers a channel: Mamba (arXiv 2312.00752), RG-LRU (one), RWKV-4 (numerator, denominator, maximum)."""
+
+    channels: int
+    state: int
+    conv: int
+
+    @property
+    def kind(self) -> Kind:
+        """Bounded."""
+        return Kind.BOUNDED
+
+    @property
+    def width(self) -> int:
+        """The channels."""
+        return self.channels
+
+    @property
+    def elements(self) -> Elements:
+        """`state` numbers a channel, and the columns of the convolution."""
+        return Elements(state=self.channels * self.state, conv=max(self.conv - 1, 0) * self.channels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns(MixerSpec):
+    """The last `kernel` - 1 columns of `channels`: a causal convolution, or a token shift (`kernel` = 2)."""
+
+    channels: int
+    kernel: int
+
+    @property
+    def kind(self) -> Kind:
+        """Bounded."""
+        return Kind.BOUNDED
+
+    @property
+    def width(self) -> int:
+        """The channels."""
+        return self.channels
+
+    @property
+    def elements(self) -> Elements:
+        """(k - 1) columns."""
+        return Elements(conv=(self.kernel - 1) * self.channels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pointwise(MixerSpec):
+    """A layer that moves nothing between positions; it has no size that matters here."""
+
+    @property
+    def kind(self) -> Kind:
+        """Pointwise."""
+        return Kind.POINTWISE
+
+    @property
+    def width(self) -> int:
+        """None: nothing crosses positions."""
+        return 0
+
+    @property
+    def elements(self) -> Elements:
+        """Nothing."""
+        return Elements()

@@ -1,0 +1,357 @@
+r"""Evaluation on demand: the logits at the last token, computing only what they depend on.
+
+A built model looks few things up, at few positions; computing every layer at every position would cost O(n²). What an
+output depends on is *read off the weights*: a projection whose column is zero does not read that coordinate of the
+residual stream, one whose row is zero does not write it. Nothing is assumed about what the weights mean, so that the
+same code evaluates a trained model, where everything depends on everything and nothing is saved.
+
+Backwards through the layers, two demands are kept for the input of each layer:
+
+- `everywhere`: columns that must be known at every position (keys and values of attention over the whole past);
+- `at`: columns that must be known at a few `positions` (where queries are asked, what windows see, who writes).
+
+A recurrent layer needs only the positions that change its state. Whether one does is decided by its gate columns
+(keys, strengths, decays); where no earlier layer writes these they are known from the embedding, and the layer is run
+on the subsequence of writers and readers, which gives the same states to the bit.
+
+If a layer's output is demanded everywhere, that layer and what is below it are computed at all positions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from hopbound.mixers import Mixer, Sight, SoftmaxAttention
+from hopbound.mixers.mixer import accumulator
+
+if TYPE_CHECKING:
+    from hopbound.decoder.model import Decoder, PointwiseMap
+
+CHUNK_ELEMENTS = 2**24
+BATCH_ELEMENTS = 2**27
+TABLE_ELEMENTS = 2**26
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What must be known at the input of a layer."""
+
+    everywhere: Bool[Tensor, " width"]
+    at: Bool[Tensor, " width"]
+    positions: Int[Tensor, " places"]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Part of the stream at consecutive positions, on the columns `columns`: position part plus token part.
+
+    The token part is held on `token_columns` only (places in `columns`); a projection that reads none of them is the
+    same for the whole batch and is computed once.
+    """
+
+    start: int
+    columns: Int[Tensor, " columns"]
+    token_columns: Int[Tensor, " some"]
+    positions: Float[Tensor, "one time columns"]
+    tokens: Float[Tensor, "batch time some"]
+
+    @property
+    def value(self) -> Float[Tensor, "any time columns"]:
+        """The stream itself; the batch axis is 1 if no column depends on the token."""
+        if not len(self.token_columns):
+            return self.positions
+        value = self.positions.expand(self.tokens.shape[0], -1, -1).clone()
+        value[..., self.token_columns] += self.tokens
+        return value
+
+    def project(self, weight: Float[Tensor, "out width"]) -> Float[Tensor, "any time out"]:
+        """The chunk under a projection; the batch axis is 1 if the projection reads no token column."""
+        weight = weight[:, self.columns]
+        projected = self.positions @ weight.T
+        by_token = weight[:, self.token_columns]
+        return projected + self.tokens @ by_token.T if by_token.any() else projected
+
+
+def demand_logits(decoder: "Decoder", tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch answers"]:
+    """Logits at the last token, equal to the whole-sequence forward up to rounding."""
+    return _Evaluation(decoder, tokens).logits()
+
+
+def examples_at_once(decoder: "Decoder", example: Int[Tensor, "one time"]) -> int:
+    """How many prompts like `example` to evaluate in one batch: about `BATCH_ELEMENTS` numbers at a time."""
+    length = example.shape[1]
+    places = max(len(demand.positions) for demand in _Evaluation(decoder, example).demands)
+    return max(1, BATCH_ELEMENTS // (32 * length + places * (length + decoder.config.width)))
+
+
+def map_demand(pointwise: "PointwiseMap | None", wanted: Bool[Tensor, " width"]) -> Bool[Tensor, " width"]:
+    """Columns to know before a position-wise map, for the columns wanted after it."""
+    if pointwise is None:
+        return wanted
+    units = pointwise.fall.weight[wanted].ne(0).any(dim=0)
+    return wanted | pointwise.rise.weight[units].ne(0).any(dim=0)
+
+
+def map_writes(pointwise: "PointwiseMap | None", width: int) -> Bool[Tensor, " width"]:
+    """Columns that a position-wise map can change."""
+    if pointwise is None:
+        return torch.zeros(width, dtype=torch.bool)
+    return pointwise.fall.weight.ne(0).any(dim=1) | pointwise.fall.bias.ne(0)
+
+
+class _Evaluation:
+    """One batch through one decoder."""
+
+    def __init__(self, decoder: "Decoder", tokens: Int[Tensor, "batch time"]) -> None:
+        self.decoder = decoder
+        self.tokens = tokens
+        self.length = tokens.shape[1]
+        self.blocks = decoder.each_block()
+        self.width = decoder.config.width
+        self.dense = decoder.config.norm != "none"
+        self.all_positions = torch.arange(self.length)
+        self.tables: dict[tuple[int, ...], Tensor] = {}
+        self.unwritten = self._unwritten()
+        self.demands = self._demands()
+
+    # -- what is demanded ------------------------------------------------------------------------------------------
+
+    def _all(self) -> Bool[Tensor, " width"]:
+        return torch.ones(self.width, dtype=torch.bool)
+
+    def _none(self) -> Bool[Tensor, " width"]:
+        return torch.zeros(self.width, dtype=torch.bool)
+
+    def _read_out_columns(self) -> Bool[Tensor, " width"]:
+        code = self.decoder.config.readout
+        if code is None or self.dense:
+            return self._all()
+        wanted = self._none()
+        wanted[code.field.column : code.field.column + code.field.bits] = True
+        return wanted
+
+    def _unwritten(self) -> list[Bool[Tensor, " width"]]:
+        """For each layer the columns that no layer before it writes: they hold the embedding."""
+        still, unwritten = self._all(), []
+        for block in self.blocks:
+            unwritten.append(still)
+            written = map_writes(block.pointwise, self.width)
+            for mixer in block.each_mixer():
+                written = written | mixer.writes()
+            still = still & ~written
+        return unwritten
+
+    def _demands(self) -> list[Demand]:
+        """The demand at the input of each layer and, last, at the readout."""
+        last = torch.tensor([self.length - 1])
+        demand = Demand(self._none(), self._read_out_columns(), last)
+        demands = [demand]
+        for index in reversed(range(len(self.blocks))):
+            demand = self._demand_before(index, demand)
+            demands.append(demand)
+        return demands[::-1]
+
+    def _demand_before(self, index: int, after: Demand) -> Demand:
+        block = self.blocks[index]
+        if self.dense:
+            return Demand(self._none(), self._all(), self.all_positions)
+        everywhere = map_demand(block.pointwise, after.everywhere)
+        at = map_demand(block.pointwise, after.at)
+        positions = after.positions
+        mixers = block.each_mixer()
+        if any((mixer.writes() & everywhere).any() for mixer in mixers):
+            at, everywhere, positions = at | everywhere, self._none(), self.all_positions
+        before_everywhere, before_at, before_positions = everywhere.clone(), at.clone(), [positions]
+        for mixer in mixers:
+            if not (mixer.writes() & (at | everywhere)).any():
+                continue
+            reads = mixer.reads()
+            before_at |= reads.query
+            if mixer.sight is Sight.ALL:
+                before_everywhere |= reads.memory
+            else:
+                before_at |= reads.memory
+                before_positions.append(self._sources(index, mixer, positions))
+        return Demand(before_everywhere, before_at, torch.cat(before_positions).unique())
+
+    def _sources(self, index: int, mixer: Mixer[Any, Any], positions: Int[Tensor, " places"]) -> Int[Tensor, " some"]:
+        """Earlier positions that the mixer's output at `positions` can depend on."""
+        if mixer.sight is Sight.NEAR:
+            near = positions[:, None] - torch.arange(mixer.reach + 1)
+            return near[near >= 0].unique()
+        gate = mixer.reads().gate
+        if (gate & ~self.unwritten[index]).any():
+            return self.all_positions
+        writers = [
+            chunk.start + mixer.changes_state(self._widen(chunk)).any(dim=0).nonzero()[:, 0]
+            for chunk in self._embedding(gate, self.width)
+        ]
+        return torch.cat(writers)
+
+    # -- what is computed ------------------------------------------------------------------------------------------
+
+    def logits(self) -> Float[Tensor, "batch answers"]:
+        """Forwards through the layers, at the demanded positions."""
+        x = self._stream_at(self.demands[0].positions)
+        base = 0
+        whole: Tensor | None = None
+        for index, block in enumerate(self.blocks):
+            here, after = self.demands[index], self.demands[index + 1]
+            if len(here.positions) == self.length:
+                base, whole = index, x
+            kept = torch.searchsorted(here.positions, after.positions)
+            wanted = after.at | after.everywhere
+            wanted = map_demand(block.pointwise, wanted)
+            normed = block.norm(x)
+            total = x[:, kept]
+            for mixer in block.each_mixer():
+                if not (mixer.writes() & wanted).any():
+                    continue
+                if mixer.sight is Sight.ALL:
+                    assert isinstance(mixer, SoftmaxAttention)
+                    total = total + self._attend(mixer, normed[:, kept], after.positions, index, base, whole)
+                elif mixer.sight is Sight.NEAR:
+                    total = total + self._near(mixer, normed, here.positions)[:, kept]
+                else:
+                    total = total + mixer(normed, None)[0][:, kept]
+            x = total if block.pointwise is None else block.pointwise(total)
+        return self.decoder.read_out(x)[:, -1]
+
+    def _near(
+        self, mixer: Mixer[Any, Any], x: Float[Tensor, "batch places width"], positions: Int[Tensor, " places"]
+    ) -> Float[Tensor, "batch places width"]:
+        """Windows and convolutions: each stretch of consecutive positions for itself."""
+        breaks = (positions.diff() != 1).nonzero()[:, 0] + 1
+        stretches = torch.tensor_split(x, breaks, dim=1)
+        return torch.cat([mixer(stretch, None)[0] for stretch in stretches], dim=1)
+
+    def _attend(
+        self,
+        mixer: SoftmaxAttention,
+        x: Float[Tensor, "batch places width"],
+        positions: Int[Tensor, " places"],
+        index: int,
+        base: int,
+        whole: Float[Tensor, "batch time width"] | None,
+    ) -> Float[Tensor, "batch places width"]:
+        """Attention at `positions` over the whole past, streamed: running maximum, normaliser, weighted sum."""
+        spec, wide = mixer.spec, accumulator(x.dtype)
+        group = spec.heads // spec.kv_heads
+        batch, places, _ = x.shape
+        queries = mixer.scale * mixer.query(x).to(wide).view(batch, places, spec.kv_heads, group, spec.head_dim)
+        queries = queries.permute(0, 2, 1, 3, 4).reshape(batch, spec.kv_heads, places * group, spec.head_dim)
+        rows = positions.repeat_interleave(group)
+        maximum = torch.full((batch, spec.kv_heads, places * group), -torch.inf, dtype=wide)
+        normaliser = torch.zeros_like(maximum)
+        weighted = torch.zeros(*maximum.shape, spec.value_dim, dtype=wide)
+        for chunk in self._chunks(index, base, whole, places * spec.heads):
+            keys = _heads(chunk.project(mixer.key.weight), spec.kv_heads).to(wide)
+            scores = _matmul(queries, keys.transpose(2, 3))
+            columns = chunk.start + torch.arange(scores.shape[-1])
+            if int(columns[-1]) > int(rows.min()):
+                scores = scores.masked_fill(columns > rows[:, None], -torch.inf)
+            new_maximum = torch.maximum(maximum, scores.amax(dim=-1))
+            known = new_maximum.isfinite()
+            shrink = torch.where(known, (maximum - new_maximum).exp(), 1.0)
+            weights = torch.where(known[..., None], (scores - new_maximum[..., None]).exp(), 0.0)
+            values = _heads(chunk.project(mixer.value.weight), spec.kv_heads).to(wide)
+            normaliser = shrink * normaliser + weights.sum(dim=-1)
+            weighted = shrink[..., None] * weighted + _matmul(weights, values)
+            maximum = new_maximum
+        read = (weighted / normaliser[..., None]).view(batch, spec.kv_heads, places, group, spec.value_dim)
+        return mixer.out(read.permute(0, 2, 1, 3, 4).reshape(batch, places, -1).to(x.dtype))
+
+    # -- the stream, where it is demanded ----------------------------------------------------------------------------
+
+    def _stream_at(self, positions: Int[Tensor, " places"]) -> Float[Tensor, "batch places width"]:
+        return self.decoder.embed_tokens(self.tokens[:, positions]) + self.decoder.embed_positions(positions)
+
+    def _chunks(self, index: int, base: int, whole: Tensor | None, queries: int) -> Iterator[Chunk]:
+        """The input of layer `index` at all positions, on the columns demanded everywhere, for so many queries."""
+        needs = [self.demands[index].everywhere]
+        for block in reversed(self.blocks[base:index]):
+            needs.append(map_demand(block.pointwise, needs[-1]))
+        needs.reverse()
+        pieces = self._embedding(needs[0], queries) if whole is None else self._slices(whole, needs[0], queries)
+        for chunk in pieces:
+            for block, need in zip(self.blocks[base:index], needs[1:], strict=True):
+                if block.pointwise is not None and (map_writes(block.pointwise, self.width) & need).any():
+                    chunk = _mapped(chunk, block.pointwise, need)
+            yield chunk
+
+    def _slices(self, whole: Float[Tensor, "batch time width"], wanted: Tensor, queries: int) -> Iterator[Chunk]:
+        """A stream that is known at all positions, in chunks."""
+        columns = wanted.nonzero()[:, 0]
+        for start, piece in self._pieces(whole.shape[0], len(columns), queries):
+            positions = torch.zeros(1, len(piece), len(columns), dtype=whole.dtype)
+            yield Chunk(start, columns, torch.arange(len(columns)), positions, whole[:, piece][..., columns])
+
+    def _embedding(self, wanted: Bool[Tensor, " width"], queries: int) -> Iterator[Chunk]:
+        """The embedding at all positions, on the wanted columns, in chunks."""
+        columns = wanted.nonzero()[:, 0]
+        code = self.decoder.config.tokens
+        coded = [code is None or int(column) in code.columns() for column in columns]
+        token_columns = torch.tensor(coded, dtype=torch.bool).nonzero()[:, 0]
+        table = self._token_table(columns[token_columns])
+        for start, piece in self._pieces(self.tokens.shape[0], len(columns), queries):
+            positions = self.decoder.embed_positions(piece)[:, columns][None]
+            tokens = self.tokens[:, piece[0] : piece[-1] + 1]
+            if table is not None:
+                part = torch.nn.functional.embedding(tokens, table)
+            else:
+                part = self.decoder.embed_tokens(tokens)[..., columns[token_columns]]
+            yield Chunk(start, columns, token_columns, positions, part)
+
+    def _pieces(self, batch: int, columns: int, queries: int) -> Iterator[tuple[int, Int[Tensor, " some"]]]:
+        size = max(1, CHUNK_ELEMENTS // (batch * max(columns, queries, 1)))
+        for start in range(0, self.length, size):
+            yield start, self.all_positions[start : start + size]
+
+    def _token_table(self, columns: Int[Tensor, " columns"]) -> Float[Tensor, "vocabulary columns"] | None:
+        """The token part of the embedding for every token, if that is small enough to keep."""
+        vocabulary = self.decoder.config.vocabulary
+        if vocabulary * len(columns) > TABLE_ELEMENTS:
+            return None
+        key = tuple(columns.tolist())
+        if key not in self.tables:
+            tokens = torch.arange(vocabulary)
+            parts = [self.decoder.embed_tokens(piece[None])[0][:, columns] for piece in tokens.split(2**16)]
+            self.tables[key] = torch.cat(parts)
+        return self.tables[key]
+
+    def _widen(self, chunk: Chunk) -> Float[Tensor, "any time width"]:
+        value = chunk.value
+        x = torch.zeros(*value.shape[:2], self.width, dtype=value.dtype)
+        x[..., chunk.columns] = value
+        return x
+
+
+def _matmul(a: Float[Tensor, "batch heads p q"], b: Float[Tensor, "any heads q r"]) -> Float[Tensor, "batch heads p r"]:
+    """`a @ b`; where `b` is the same for the whole batch, one product without a copy for each example."""
+    if b.shape[0] != 1:
+        return a @ b
+    batch, heads, rows, _ = a.shape
+    product = a.transpose(0, 1).reshape(heads, batch * rows, -1) @ b[0]
+    return product.view(heads, batch, rows, -1).transpose(0, 1)
+
+
+def _heads(x: Float[Tensor, "batch time inner"], heads: int) -> Float[Tensor, "batch heads time dim"]:
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def _mapped(chunk: Chunk, pointwise: "PointwiseMap", need: Bool[Tensor, " width"]) -> Chunk:
+    """The chunk after a position-wise map, on the columns needed after it."""
+    units = pointwise.fall.weight[need].ne(0).any(dim=0)
+    value = chunk.value
+    hidden = pointwise.activation(value @ pointwise.rise.weight[units][:, chunk.columns].T + pointwise.rise.bias[units])
+    columns = need.nonzero()[:, 0]
+    added = hidden @ pointwise.fall.weight[columns][:, units].T + pointwise.fall.bias[columns]
+    mapped = value[..., torch.searchsorted(chunk.columns, columns)] + added
+    if not len(chunk.token_columns):
+        return Chunk(chunk.start, columns, chunk.token_columns, mapped, chunk.tokens)
+    positions = torch.zeros(1, value.shape[1], len(columns), dtype=value.dtype)
+    return Chunk(chunk.start, columns, torch.arange(len(columns)), positions, mapped)

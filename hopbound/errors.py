@@ -1,0 +1,29 @@
+"""The two ways in which hopbound says no.
+
+A user's mistake is an `InputError`: one line that names the field, the value and what was expected.
+A file that does not hold what it claims is a `RejectedError`: one line with the reason.
+"""
+
+
+class InputError(ValueError):
+    """Wrong input: the command line turns it into one line and exit code 2.
+
+    Args:
+        field: name of the argument or of the place in the input.
+        value: what was given.
+        expected: what would have been right.
+    """
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        self.field = field
+        self.value = value
+        self.expected = expected
+        super().__init__(f"{field}: got {value!r}, expected {expected}")
+
+
+class RejectedError(ValueError):
+    """A file that was read but does not hold what it claims: exit code 1.
+
+    Args:
+        reason: what is wrong with it, in one line.
+    """

@@ -1,0 +1,118 @@
+r"""Softmax attention, over the whole past or over a window.
+
+    q_t = W_q x_t,  k_t = W_k x_t,  v_t = W_v x_t               (heads of dimension d_k, d_k, d_v)
+    o_t = Σ_{s ≤ t, s > t - W} softmax_s(scale · q_t · k_s) v_s ,   y_t = W_o o_t
+
+with W = ∞ for full attention; a window of W tokens holds the token itself. `kv_heads` < `heads` shares keys and
+values among groups of query heads (arXiv 2305.13245). Scores, weights and sums are kept in float32 at least, as the
+common kernels do: this accumulator is the summary of the theory (arXiv 2602.01763, Section 2).
+
+There is no positional encoding here: it is the embedding's affair.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from hopbound.architecture.sizes import Attention, WindowAttention
+from hopbound.mixers.mixer import (
+    Mixer,
+    Reads,
+    Sight,
+    accumulator,
+    columns_read,
+    linear,
+    merge_heads,
+    rows_written,
+    split_heads,
+)
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Keys and values of the tokens that later ones can still see, and how many tokens there were in all."""
+
+    keys: Float[Tensor, "batch kv_heads past key_dim"]
+    values: Float[Tensor, "batch kv_heads past value_dim"]
+    seen: int
+
+
+class SoftmaxAttention(Mixer[Attention | WindowAttention, Cache]):
+    """Full or sliding-window attention; which of the two, the spec says."""
+
+    def __init__(self, spec: Attention | WindowAttention, width: int, scale: float | None = None) -> None:
+        super().__init__(spec, width)
+        self.scale = spec.head_dim**-0.5 if scale is None else scale
+        self.window = spec.w if isinstance(spec, WindowAttention) else None
+        self.query = linear(width, spec.heads * spec.head_dim)
+        self.key = linear(width, spec.kv_heads * spec.head_dim)
+        self.value = linear(width, spec.kv_heads * spec.value_dim)
+        self.out = linear(spec.heads * spec.value_dim, width)
+
+    def forward(
+        self, x: Float[Tensor, "batch time width"], state: Cache | None = None
+    ) -> tuple[Float[Tensor, "batch time width"], Cache]:
+        """Attend to the cached tokens and to the new ones."""
+        keys = split_heads(self.key(x), self.spec.kv_heads)
+        values = split_heads(self.value(x), self.spec.kv_heads)
+        seen = 0
+        if state is not None:
+            seen = state.seen
+            keys = torch.cat([state.keys, keys], dim=2)
+            values = torch.cat([state.values, values], dim=2)
+        past, total = keys.shape[2] - x.shape[1], keys.shape[2]
+        rows = torch.arange(past, total, device=x.device)[:, None]
+        columns = torch.arange(total, device=x.device)[None, :]
+        visible = columns <= rows
+        if self.window is not None:
+            visible &= columns > rows - self.window
+        output = self.out(self.attend(split_heads(self.query(x), self.spec.heads), keys, values, visible))
+        if self.window is not None:
+            kept = min(total, self.window - 1)
+            keys, values = keys[:, :, total - kept :], values[:, :, total - kept :]
+        return output, Cache(keys, values, seen + x.shape[1])
+
+    def attend(
+        self,
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch kv_heads total key_dim"],
+        values: Float[Tensor, "batch kv_heads total value_dim"],
+        visible: Bool[Tensor, "time total"],
+    ) -> Float[Tensor, "batch time inner"]:
+        """Weighted value sums, in the accumulator's precision, then rounded to that of the queries."""
+        wide = accumulator(queries.dtype)
+        group = self.spec.heads // self.spec.kv_heads
+        keys = keys.repeat_interleave(group, dim=1).to(wide)
+        values = values.repeat_interleave(group, dim=1).to(wide)
+        scores = self.scale * queries.to(wide) @ keys.transpose(2, 3)
+        weights = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1)
+        return merge_heads(weights @ values).to(queries.dtype)
+
+    @property
+    def sight(self) -> Sight:
+        """The whole past, or the window."""
+        return Sight.ALL if self.window is None else Sight.NEAR
+
+    @property
+    def reach(self) -> int:
+        """The window without the token itself."""
+        return 0 if self.window is None else self.window - 1
+
+    def reads(self) -> Reads:
+        """Queries where the output is wanted, keys and values in the past."""
+        memory = columns_read(self.key.weight, self.value.weight)
+        return Reads(query=columns_read(self.query.weight), memory=memory, gate=torch.zeros_like(memory))
+
+    def writes(self) -> Bool[Tensor, "width"]:
+        """The rows of the output projection."""
+        return rows_written(self.out.weight)
+
+    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
+        """Every token enters the cache."""
+        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+
+    def carried_elements(self, state: Cache) -> int:
+        """Cached keys and values."""
+        return state.keys[0].numel() + state.values[0].numel()

@@ -1,0 +1,132 @@
+"""What every mixer is: a map from a sequence to a sequence, causal, with a state that can be carried on.
+
+One method evaluates: `forward(x, state)` takes any number of tokens and the state left by the tokens before them, and
+returns the outputs and the state after them. Whole-sequence, chunked, split and step-by-step evaluation are this one
+method, called with all tokens, some, or one.
+
+For prompts of a million tokens the decoder evaluates *on demand* (`hopbound.decoder.demand`): only where something
+downstream reads. What it needs to know of a mixer is said by three masks of residual-stream columns, taken from the
+weights (`reads`, `writes`), and by which positions can matter to an output (`Sight`).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from hopbound.architecture import MixerSpec
+
+State = TypeVar("State")
+Spec = TypeVar("Spec", bound=MixerSpec)
+
+
+class Sight(Enum):
+    """Which earlier positions an output can depend on."""
+
+    ALL = "all"
+    """Every one: softmax attention over the whole past."""
+    NEAR = "near"
+    """The last `reach` positions: windows and convolutions."""
+    WRITERS = "writers"
+    """Those that change the recurrent state (`changes_state`), wherever they stand."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Columns of the residual stream that a mixer reads, as masks over the width.
+
+    Attributes:
+        query: at the position whose output is wanted.
+        memory: at the earlier positions that the output depends on.
+        gate: of `memory`, those that decide whether a position changes the state (`Sight.WRITERS`).
+    """
+
+    query: Bool[Tensor, "width"]
+    memory: Bool[Tensor, "width"]
+    gate: Bool[Tensor, "width"]
+
+
+class Mixer(nn.Module, ABC, Generic[Spec, State]):
+    """Moves information between positions. Subclasses are final, one a file.
+
+    Attributes:
+        spec: name and sizes, from `hopbound.architecture`; no mixer states a size of its own.
+        width: of the residual stream.
+    """
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.spec = spec
+        self.width = width
+
+    @abstractmethod
+    def forward(
+        self, x: Float[Tensor, "batch time width"], state: State | None = None
+    ) -> tuple[Float[Tensor, "batch time width"], State]:
+        """Outputs for the tokens `x`, given the state after the tokens before them (None: there are none)."""
+
+    @property
+    @abstractmethod
+    def sight(self) -> Sight:
+        """Which earlier positions an output can depend on."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """How many positions back an output depends on (`Sight.NEAR`); 0 otherwise."""
+
+    @abstractmethod
+    def reads(self) -> Reads:
+        """The columns it reads, from the zero columns of its weights."""
+
+    @abstractmethod
+    def writes(self) -> Bool[Tensor, "width"]:
+        """The columns its output can change, from the zero rows of its last projection."""
+
+    @abstractmethod
+    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
+        """Positions that can change the recurrent state (`Sight.WRITERS`), as rounded arithmetic has it.
+
+        Where this is False the state after the token equals the state before it to the bit.
+        """
+
+    @abstractmethod
+    def carried_elements(self, state: State) -> int:
+        """Elements of `state` for one sequence, counted from its tensors."""
+
+
+def columns_read(*weights: Float[Tensor, "out width"]) -> Bool[Tensor, "width"]:
+    """Columns that at least one of the projections reads."""
+    masks = [weight.detach().ne(0).any(dim=0) for weight in weights]
+    return torch.stack(masks).any(dim=0)
+
+
+def rows_written(weight: Float[Tensor, "width inner"]) -> Bool[Tensor, "width"]:
+    """Columns of the stream that a last projection changes."""
+    return weight.detach().ne(0).any(dim=1)
+
+
+def accumulator(dtype: torch.dtype) -> torch.dtype:
+    """The type in which sums are kept: at least float32."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def split_heads(x: Float[Tensor, "batch time inner"], heads: int) -> Float[Tensor, "batch heads time dim"]:
+    """The last axis as heads."""
+    batch, time, inner = x.shape
+    return x.view(batch, time, heads, inner // heads).transpose(1, 2)
+
+
+def merge_heads(x: Float[Tensor, "batch heads time dim"]) -> Float[Tensor, "batch time inner"]:
+    """Heads side by side on the last axis."""
+    batch, heads, time, dim = x.shape
+    return x.transpose(1, 2).reshape(batch, time, heads * dim)
+
+
+def linear(width: int, out: int) -> nn.Linear:
+    """A projection without bias; the stream's constant column takes the bias's place where one is needed."""
+    return nn.Linear(width, out, bias=False)

@@ -1,0 +1,22 @@
+"""What is asked: tasks (prompts and their right answers) and the things that can be asked."""
+
+from hopbound.tasks.answerer import Answerer, FunctionAnswerer, accuracy
+from hopbound.tasks.composition import ADVERSARIAL_FAMILIES, FunctionComposition, HopPath, Parts, Segment
+from hopbound.tasks.registry import TASKS, task_from_json
+from hopbound.tasks.task import AnswerFunction, Batch, Task
+
+__all__ = [
+    "ADVERSARIAL_FAMILIES",
+    "TASKS",
+    "AnswerFunction",
+    "Answerer",
+    "Batch",
+    "FunctionAnswerer",
+    "FunctionComposition",
+    "HopPath",
+    "Parts",
+    "Segment",
+    "Task",
+    "accuracy",
+    "task_from_json",
+]

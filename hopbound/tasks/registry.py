@@ -1,0 +1,21 @@
+"""The tasks by name."""
+
+from collections.abc import Mapping
+
+from hopbound.errors import InputError
+from hopbound.tasks.composition import FunctionComposition
+from hopbound.tasks.task import Task
+
+TASKS: dict[str, type[Task]] = {FunctionComposition.name: FunctionComposition}
+
+
+def task_from_json(value: Mapping[str, object]) -> Task:
+    """The task of any kind that `to_json` wrote, told by its name under `task`.
+
+    Raises:
+        InputError: the name is missing or unknown, or the rest does not fit the task of that name.
+    """
+    name = value.get("task")
+    if not isinstance(name, str) or name not in TASKS:
+        raise InputError("task", name, f"one of {', '.join(sorted(TASKS))}")
+    return TASKS[name].from_json(value)

@@ -1,0 +1,153 @@
+"""What is asked: a task makes prompts and knows their right answers.
+
+A task owns everything about itself: its sizes, how examples are drawn, how all instances are enumerated, the oracle
+that gives the right answers, the chance level and the shortcuts a model may take instead of solving it.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopbound.errors import InputError
+from hopbound.tasks.stream import check_range
+
+AnswerFunction = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+"""Prompts [N, n] to answers [N]."""
+
+MAX_INSTANCE_NUMBER = 2**63 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Prompts and their right answers.
+
+    Attributes:
+        prompts: int64 [N, n], one token a column.
+        answers: int64 [N].
+
+    Raises:
+        InputError: shapes or types are others.
+    """
+
+    prompts: NDArray[np.int64]
+    answers: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.prompts.dtype != np.int64 or self.prompts.ndim != 2:
+            raise InputError("prompts", (str(self.prompts.dtype), self.prompts.shape), "int64 of shape (N, n)")
+        if self.answers.dtype != np.int64 or self.answers.shape != self.prompts.shape[:1]:
+            given = (str(self.answers.dtype), self.answers.shape)
+            raise InputError("answers", given, f"int64 of shape ({len(self.prompts)},)")
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+
+class Task(ABC):
+    """A family of prompts of one length, each with one right answer, read at the last token.
+
+    Subclasses are final frozen dataclasses that are equal exactly when their `identity` is.
+    """
+
+    name: ClassVar[str]
+    """The task's name in files and on the command line."""
+
+    @property
+    @final
+    def identity(self) -> str:
+        """The canonical text of the task with all its sizes; it goes into the key of the random stream."""
+        return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+
+    @property
+    @abstractmethod
+    def vocabulary_size(self) -> int:
+        """Tokens are the integers `0 .. vocabulary_size - 1`."""
+
+    @property
+    @abstractmethod
+    def prompt_length(self) -> int:
+        """Number n of tokens of every prompt."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> int:
+        """Number of answer values; answers are `0 .. answers - 1`."""
+
+    @property
+    @abstractmethod
+    def instances(self) -> int:
+        """The exact number of different prompts (it may have millions of digits)."""
+
+    @property
+    @abstractmethod
+    def chance(self) -> float:
+        """Expected accuracy of a uniformly random answer."""
+
+    @abstractmethod
+    def sample(self, seed: int, split: str, start: int, count: int) -> Batch:
+        """The examples `start .. start + count - 1` of a split: the same bytes whatever the batches they come in.
+
+        Raises:
+            InputError: seed, split or range are not valid (see `hopbound.tasks.stream`).
+        """
+
+    @abstractmethod
+    def enumerate(self, start: int, count: int) -> Batch:
+        """The instances number `start .. start + count - 1`, in an order in which each prompt occurs exactly once.
+
+        Raises:
+            InputError: the range is not valid or goes beyond the instances or beyond 2^63 - 1.
+        """
+
+    @abstractmethod
+    def oracle(self, prompts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The right answers [N] to prompts [N, n], read from the tokens alone.
+
+        Raises:
+            InputError: these are not prompts of this task.
+        """
+
+    @abstractmethod
+    def baselines(self) -> dict[str, AnswerFunction]:
+        """Shortcuts that do not solve the task, by name; a model's accuracy is read against theirs."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, object]:
+        """A JSON object with the task's name under `task` and every size written out."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """The task that `to_json` wrote.
+
+        Raises:
+            InputError: a key is missing or unknown, or a value does not fit.
+        """
+
+
+def instance_digits(start: int, count: int, ranges: NDArray[np.int64], instances: int) -> NDArray[np.int64]:
+    """Instance numbers as digits [count, columns] in mixed radix, column `c` below `ranges[c]`, last column fastest.
+
+    `instances` is the product of the ranges, which the caller knows without multiplying them one by one.
+
+    Raises:
+        InputError: the numbers go beyond the instances or beyond 2^63 - 1.
+    """
+    check_range(start, count)
+    end = start + count
+    if end > MAX_INSTANCE_NUMBER:
+        raise InputError("start + count", end, f"at most {MAX_INSTANCE_NUMBER} (larger numbers are not enumerated)")
+    if end > instances:
+        raise InputError("start + count", end, f"at most the {instances} instances there are")
+    digits = np.zeros((count, ranges.size), dtype=np.int64)
+    rest = np.arange(start, end, dtype=np.int64)
+    for column in range(ranges.size - 1, -1, -1):
+        if not rest.any():  # all columns further left are 0; a long prompt has thousands of them
+            break
+        rest, digits[:, column] = np.divmod(rest, ranges[column])
+    return digits
