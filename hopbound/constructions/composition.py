@@ -1,0 +1,253 @@
+r"""C1, C2, C3: weights that make L hops of sequential function composition (arXiv 2602.01763), for any L and sizes.
+
+`claims.py` plans which layer makes which move; here each move becomes weights:
+
+- *fetch* and *look up* (full layer): the exact look-up of `lookup.py` by the last token;
+- *look ahead* (full layer): the token of z_0 looks up i_1, whose address it knows;
+- *carry* (bounded layer): `carry.py`;
+- *recall* (recurrence): `recall.py`.
+
+**C1** (L + 1 full layers): fetch z_0, then L look-ups. **C2** (L full layers and one bounded layer): a carry in place
+of the fetch, before the first full layer or, after a look-ahead, between the first two. **C3** (L - 1 full layers and
+two bounded ones before the first): carry, recall of z_1 from a state that holds it, then look-ups.
+
+*Why it is exact.* A move writes raw digits to coordinates of its own; the layer's position-wise map restores ±1
+(`lookup.write_clean`), so errors do not add up from hop to hop. The answer is read from the raw digits of i_L: the
+smallest margin that verification prints, 2 in exact arithmetic, shows how much the last look-up leaked.
+
+*Layout.* The query is one token: the last. Position codes hold the digits of the function's number and of the address
+(w, i), token codes the digits of the token and of each w_l of a query token, both by rule (`decoder/codes.py`).
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from hopbound.architecture import Architecture
+from hopbound.claims import Move, Plan, Step, TaskSizes, plan_or_refuse
+from hopbound.constructions.carry import write_carry
+from hopbound.constructions.directions import Directions
+from hopbound.constructions.lookup import write_clean, write_lookup
+from hopbound.constructions.recall import address_digits, write_one_hot, write_recall
+from hopbound.decoder import (
+    Decoder,
+    DecoderConfig,
+    DigitField,
+    PositionCode,
+    ReadoutCode,
+    SegmentCode,
+    TokenCode,
+    signs,
+)
+from hopbound.errors import InputError
+from hopbound.mixers import DeltaNet, GatedDeltaNet, LinearAttention, SoftmaxAttention
+from hopbound.tasks import FunctionComposition
+
+
+@dataclass(frozen=True)
+class Built:
+    """A decoder with hand-made weights, and what they are."""
+
+    decoder: Decoder
+    plan: Plan
+    directions: Directions
+
+
+def task_sizes(task: FunctionComposition) -> TaskSizes:
+    """The task's sizes, as the claims ask for them."""
+    return TaskSizes(tuple(task.domains), tuple(task.values), tuple(task.n))
+
+
+def build_composition(
+    architecture: Architecture, task: FunctionComposition, *, dtype: torch.dtype = torch.float32, overfill: bool = False
+) -> Built:
+    """Weights with which `architecture` answers `task`.
+
+    Args:
+        architecture: the stack.
+        task: hard order, the query in one token.
+        dtype: of the weights; every weight is exact in bfloat16.
+        overfill: let a recall hold more addresses than fit (it will fail: for demonstrations).
+
+    Raises:
+        InputError: the task's layout has no construction; the stack makes fewer hops; the sizes do not fit.
+    """
+    if task.order != "hard" or task.query != "one":
+        raise InputError("task", f"order={task.order} query={task.query}", "order=hard query=one")
+    sizes = task_sizes(task)
+    plan = plan_or_refuse(architecture, sizes, overfill=overfill)
+    directions = _directions(sizes, plan)
+    config = DecoderConfig(
+        schedule=str(architecture),
+        precisions=architecture.precisions,
+        vocabulary=task.vocabulary_size,
+        answers=task.answers,
+        width=directions.width,
+        hidden=tuple(_hidden_units(sizes, plan, layer) for layer in range(len(architecture.layers))),
+        activation="relu",
+        norm="none",
+        scores="one",
+        tokens=_token_code(sizes, directions),
+        positions=_position_code(sizes, directions),
+        readout=ReadoutCode(
+            DigitField(directions[f"raw i_{sizes.hops}"].start, 1, task.answers, sizes.value_bits(sizes.hops))
+        ),
+    )
+    decoder = Decoder(config)
+    with torch.no_grad():
+        for parameter in decoder.parameters():
+            parameter.zero_()
+        for step in plan.steps:
+            _write_move(decoder, directions, sizes, plan, step, task.prompt_length)
+        for layer in range(len(architecture.layers)):
+            _write_map(decoder, directions, sizes, plan, layer)
+    return Built(decoder.to(dtype).eval().requires_grad_(False), plan, directions)
+
+
+# -- coordinates -------------------------------------------------------------------------------------------------------
+
+
+def _directions(sizes: TaskSizes, plan: Plan) -> Directions:
+    directions = Directions()
+    hops = sizes.hops
+    directions.add("one", 1)
+    directions.add("tag", sizes.tag_bits)
+    directions.add("address query", max(sizes.query_bits(hop) for hop in range(1, hops + 1)))
+    directions.add("address value", max(sizes.value_bits(hop) for hop in range(hops)))
+    directions.add("token", max(sizes.value_bits(hop) for hop in range(hops + 1)))
+    for part in range(1, hops):
+        directions.add(f"w_{part}", sizes.query_bits(part + 1))
+    for step in plan.steps:
+        name = _name(step)
+        directions.add(f"raw {name}", sizes.value_bits(step.hop))
+        if _is_cleaned(step, hops):
+            directions.add(name, sizes.value_bits(step.hop))
+        if step.move is Move.RECALL:
+            directions.add(f"key of z_{step.hop}", sizes.domains[step.hop - 1])
+            directions.add(f"wanted key of z_{step.hop}", sizes.domains[step.hop - 1])
+    return directions
+
+
+def _name(step: Step) -> str:
+    """What a step's value is called: at the token of z_0, or at the last token."""
+    return "i_1 at z_0" if step.move is Move.LOOK_AHEAD else f"i_{step.hop}"
+
+
+def _is_cleaned(step: Step, hops: int) -> bool:
+    return step.move is Move.LOOK_AHEAD or step.hop < hops
+
+
+def _known_at_start(directions: Directions, sizes: TaskSizes, hop: int) -> range:
+    """Where the token of z_0 keeps i_hop: its own token, or what it looked up ahead."""
+    return directions.low("token", sizes.value_bits(0)) if hop == 0 else directions["i_1 at z_0"]
+
+
+def _token_code(sizes: TaskSizes, directions: Directions) -> TokenCode:
+    token = directions["token"]
+    fields = [DigitField(token.start, 1, 2 ** len(token), len(token))]
+    divisor = 1
+    for part, count in enumerate(sizes.n, start=1):
+        bits = sizes.query_bits(part + 1)
+        if bits:
+            fields.append(DigitField(directions[f"w_{part}"].start, divisor, count, bits))
+        divisor *= count
+    return TokenCode(tuple(fields))
+
+
+def _position_code(sizes: TaskSizes, directions: Directions) -> PositionCode:
+    query, value = directions["address query"].start, directions["address value"].start
+
+    def segment(name: str, tag: int, length: int, fields: tuple[DigitField, ...]) -> SegmentCode:
+        digits = zip(directions["tag"], signs(tag, sizes.tag_bits), strict=True)
+        constants = [(directions["one"].start, 1.0), *((column, float(digit)) for column, digit in digits)]
+        return SegmentCode(name, length, fields, tuple(constants))
+
+    segments = []
+    for hop in range(sizes.hops, 0, -1):
+        values = sizes.domains[0] if hop == 1 else sizes.values[hop - 2]
+        fields = [DigitField(value, 1, values, sizes.value_bits(hop - 1))]
+        if sizes.query_bits(hop):
+            fields.append(DigitField(query, values, sizes.n[hop - 2], sizes.query_bits(hop)))
+        segments.append(segment(f"z_{hop}", hop, sizes.domains[hop - 1], tuple(fields)))
+    segments += [segment("z_0", 0, 1, ()), segment("w", sizes.hops + 1, 1, ())]
+    return PositionCode(tuple(segments))
+
+
+# -- moves -------------------------------------------------------------------------------------------------------------
+
+
+def _write_move(
+    decoder: Decoder, directions: Directions, sizes: TaskSizes, plan: Plan, step: Step, length: int
+) -> None:
+    mixer = decoder.each_block()[step.layer].each_mixer()[step.mixer]
+    target = directions[f"raw {_name(step)}"]
+    if step.move is Move.CARRY:
+        write_carry(mixer, directions, _known_at_start(directions, sizes, step.hop), target)
+        return
+    stored = directions.low("token", sizes.value_bits(step.hop))
+    if step.move is Move.RECALL:
+        assert isinstance(mixer, LinearAttention | DeltaNet | GatedDeltaNet)
+        keys, queries = directions[f"key of z_{step.hop}"], directions[f"wanted key of z_{step.hop}"]
+        write_recall(mixer, directions, keys=keys, queries=queries, source=stored, target=target)
+        return
+    assert isinstance(mixer, SoftmaxAttention)
+    value_key = directions.low("address value", sizes.value_bits(step.hop - 1)) if step.hop else range(0)
+    if step.move is Move.FETCH:
+        tag, compared, stored = 0, [], _known_at_start(directions, sizes, step.hop)
+    elif step.move is Move.LOOK_AHEAD:
+        tag, compared = 1, [(directions.low("token", sizes.value_bits(0)), value_key)]
+    else:
+        tag, compared = step.hop, [(directions[f"i_{step.hop - 1}"], value_key)]
+        if sizes.query_bits(step.hop):
+            query_key = directions.low("address query", sizes.query_bits(step.hop))
+            compared.append((directions[f"w_{step.hop - 1}"], query_key))
+    write_lookup(mixer, directions, tag=tag, compared=compared, source=stored, target=target, in_sight=length)
+
+
+# -- position-wise maps -----------------------------------------------------------------------------------------------
+
+
+def _cleaned_in(plan: Plan, layer: int, hops: int) -> list[Step]:
+    return [step for step in plan.steps if step.layer == layer and _is_cleaned(step, hops)]
+
+
+def _recalled_after(plan: Plan, layer: int) -> list[Step]:
+    return [step for step in plan.steps if step.layer == layer + 1 and step.move is Move.RECALL]
+
+
+def _hidden_units(sizes: TaskSizes, plan: Plan, layer: int) -> int:
+    clean = sum(2 * sizes.value_bits(step.hop) for step in _cleaned_in(plan, layer, sizes.hops))
+    return clean + sum(2 * sizes.domains[step.hop - 1] for step in _recalled_after(plan, layer))
+
+
+def _write_map(decoder: Decoder, directions: Directions, sizes: TaskSizes, plan: Plan, layer: int) -> None:
+    pointwise = decoder.each_block()[layer].pointwise
+    if pointwise is None:
+        return
+    rise, rise_bias = pointwise.rise.weight, pointwise.rise.bias
+    fall, fall_bias = pointwise.fall.weight, pointwise.fall.bias
+    unit = 0
+    for step in _cleaned_in(plan, layer, sizes.hops):
+        raw, clean = directions[f"raw {_name(step)}"], directions[_name(step)]
+        write_clean(rise, rise_bias, fall, fall_bias, raw, clean)
+        unit += 2 * len(raw)
+    for step in _recalled_after(plan, layer):
+        hop, domain = step.hop, sizes.domains[step.hop - 1]
+        values = domain if hop == 1 else sizes.values[hop - 2]
+        query_bits, value_bits = sizes.query_bits(hop), sizes.value_bits(hop - 1)
+        query_digits, value_digits = address_digits(domain, values, query_bits, value_bits)
+        tag_digits = [list(signs(hop, sizes.tag_bits))] * domain
+        held = [
+            (directions["tag"], tag_digits),
+            (directions.low("address query", query_bits), query_digits),
+            (directions.low("address value", value_bits), value_digits),
+        ]
+        known = f"i_{hop - 1}"
+        fresh = any(other.layer == layer and _name(other) == known for other in plan.steps)
+        wanted = [(directions[f"raw {known}" if fresh else known], value_digits)]
+        if query_bits:
+            wanted.append((directions[f"w_{hop - 1}"], query_digits))
+        for digits, name in ((held, f"key of z_{hop}"), (wanted, f"wanted key of z_{hop}")):
+            units = range(unit, unit + domain)
+            write_one_hot(rise, rise_bias, fall, units=units, digits=digits, target=directions[name])
+            unit += domain
