@@ -10,7 +10,7 @@ layers once with the set of all reachable situations.
 | look up | full | last token knows i_t | i_{t+1}, by the address (w_t, i_t) |
 | look ahead | full | the token of z_0 knows i_0 | i_1: the first look-up needs no query |
 | carry | bounded | last token knows less than the token of z_0 | the same as it |
-| recall | recurrence | last token knows i_t | i_{t+1}, from a state that holds all of z_{t+1} |
+| recall | recurrence before the first full layer | last token knows i_0 | i_1, from a state that holds all of z_1 |
 
 C1 uses fetch and look up; C2 a carry as well; C3 a recall as well. What no sequence of moves reaches is refused with
 the reason, before anything is built.
@@ -133,9 +133,9 @@ def obstacle(mixer: MixerSpec, move: Move, hop: int, sizes: TaskSizes | None, *,
         return f"{mixer.name} holds no table"
     if sizes is None:
         return "a state of fixed size holds no table of any size"
-    domain = sizes.domains[hop - 1]
-    if domain > mixer.head_dim and not overfill:
-        return f"the table of z_{hop} has {domain} addresses, the state holds {mixer.head_dim} (its key dimension)"
+    m = sizes.domains[0]
+    if m > mixer.head_dim and not overfill:
+        return f"z_1 has m = {m} addresses, the state holds {mixer.head_dim} of them (its key dimension)"
     return _too_wide(sizes.value_bits(hop), _value_room(mixer))
 
 
@@ -160,15 +160,18 @@ class _Situation:
     start: int
 
 
-def _moves(layer: Sequence[MixerSpec], at: _Situation, hops: int) -> Iterator[tuple[int, Move, int, _Situation]]:
-    for index, _ in enumerate(layer):
+def _moves(
+    layer: Sequence[MixerSpec], at: _Situation, hops: int, before_full: bool
+) -> Iterator[tuple[int, Move, int, _Situation]]:
+    for index in range(len(layer)):
         if at.last < at.start:
             for move in (Move.FETCH, Move.CARRY):
                 yield index, move, at.start, _Situation(at.start, at.start)
         if 0 <= at.last < hops:
-            for move in (Move.LOOK_UP, Move.RECALL):
-                yield index, move, at.last + 1, _Situation(at.last + 1, at.start)
-        if at.start == 0 and hops >= 1:
+            yield index, Move.LOOK_UP, at.last + 1, _Situation(at.last + 1, at.start)
+        if at.last == 0 and before_full:
+            yield index, Move.RECALL, 1, _Situation(1, at.start)
+        if at.start == 0:
             yield index, Move.LOOK_AHEAD, 1, _Situation(at.last, 1)
 
 
@@ -188,10 +191,11 @@ def best_plan(architecture: Architecture, hops: int, sizes: TaskSizes | None = N
         overfill: see `obstacle`.
     """
     reached: dict[_Situation, tuple[Step, ...]] = {_Situation(-1, 0): ()}
+    first_full = min(architecture.full_layers, default=len(architecture.layers))
     for number, layer in enumerate(architecture.layers):
         following = dict(reached)
         for at, steps in reached.items():
-            for mixer, move, hop, then in _moves(layer.mixers, at, hops):
+            for mixer, move, hop, then in _moves(layer.mixers, at, hops, number < first_full):
                 if obstacle(layer.mixers[mixer], move, hop, sizes, overfill=overfill) is not None:
                     continue
                 candidate = (*steps, Step(number, mixer, move, hop))

@@ -28,7 +28,7 @@ from hopbound.claims import Move, Plan, Step, TaskSizes, plan_or_refuse
 from hopbound.constructions.carry import write_carry
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.lookup import write_clean, write_lookup
-from hopbound.constructions.recall import address_digits, write_one_hot, write_recall
+from hopbound.constructions.recall import write_one_hot, write_recall
 from hopbound.decoder import (
     Decoder,
     DecoderConfig,
@@ -93,10 +93,8 @@ def build_composition(
             DigitField(directions[f"raw i_{sizes.hops}"].start, 1, task.answers, sizes.value_bits(sizes.hops))
         ),
     )
-    decoder = Decoder(config)
+    decoder = Decoder.zeros(config)
     with torch.no_grad():
-        for parameter in decoder.parameters():
-            parameter.zero_()
         for step in plan.steps:
             _write_move(decoder, directions, sizes, plan, step, task.prompt_length)
         for layer in range(len(architecture.layers)):
@@ -123,8 +121,8 @@ def _directions(sizes: TaskSizes, plan: Plan) -> Directions:
         if _is_cleaned(step, hops):
             directions.add(name, sizes.value_bits(step.hop))
         if step.move is Move.RECALL:
-            directions.add(f"key of z_{step.hop}", sizes.domains[step.hop - 1])
-            directions.add(f"wanted key of z_{step.hop}", sizes.domains[step.hop - 1])
+            directions.add("key", sizes.domains[0])
+            directions.add("wanted key", sizes.domains[0])
     return directions
 
 
@@ -187,7 +185,7 @@ def _write_move(
     stored = directions.low("token", sizes.value_bits(step.hop))
     if step.move is Move.RECALL:
         assert isinstance(mixer, LinearAttention | DeltaNet | GatedDeltaNet)
-        keys, queries = directions[f"key of z_{step.hop}"], directions[f"wanted key of z_{step.hop}"]
+        keys, queries = directions["key"], directions["wanted key"]
         write_recall(mixer, directions, keys=keys, queries=queries, source=stored, target=target)
         return
     assert isinstance(mixer, SoftmaxAttention)
@@ -211,43 +209,32 @@ def _cleaned_in(plan: Plan, layer: int, hops: int) -> list[Step]:
     return [step for step in plan.steps if step.layer == layer and _is_cleaned(step, hops)]
 
 
-def _recalled_after(plan: Plan, layer: int) -> list[Step]:
-    return [step for step in plan.steps if step.layer == layer + 1 and step.move is Move.RECALL]
+def _precedes_recall(plan: Plan, layer: int) -> bool:
+    return any(step.layer == layer + 1 and step.move is Move.RECALL for step in plan.steps)
 
 
 def _hidden_units(sizes: TaskSizes, plan: Plan, layer: int) -> int:
     clean = sum(2 * sizes.value_bits(step.hop) for step in _cleaned_in(plan, layer, sizes.hops))
-    return clean + sum(2 * sizes.domains[step.hop - 1] for step in _recalled_after(plan, layer))
+    return clean + (2 * sizes.domains[0] if _precedes_recall(plan, layer) else 0)
 
 
 def _write_map(decoder: Decoder, directions: Directions, sizes: TaskSizes, plan: Plan, layer: int) -> None:
     pointwise = decoder.each_block()[layer].pointwise
     if pointwise is None:
         return
-    rise, rise_bias = pointwise.rise.weight, pointwise.rise.bias
-    fall, fall_bias = pointwise.fall.weight, pointwise.fall.bias
+    rise, rise_bias, fall = pointwise.rise.weight, pointwise.rise.bias, pointwise.fall.weight
     unit = 0
-    for step in _cleaned_in(plan, layer, sizes.hops):
+    cleaned = _cleaned_in(plan, layer, sizes.hops)
+    for step in cleaned:
         raw, clean = directions[f"raw {_name(step)}"], directions[_name(step)]
-        write_clean(rise, rise_bias, fall, fall_bias, raw, clean)
+        write_clean(rise, rise_bias, fall, pointwise.fall.bias, raw, clean)
         unit += 2 * len(raw)
-    for step in _recalled_after(plan, layer):
-        hop, domain = step.hop, sizes.domains[step.hop - 1]
-        values = domain if hop == 1 else sizes.values[hop - 2]
-        query_bits, value_bits = sizes.query_bits(hop), sizes.value_bits(hop - 1)
-        query_digits, value_digits = address_digits(domain, values, query_bits, value_bits)
-        tag_digits = [list(signs(hop, sizes.tag_bits))] * domain
-        held = [
-            (directions["tag"], tag_digits),
-            (directions.low("address query", query_bits), query_digits),
-            (directions.low("address value", value_bits), value_digits),
-        ]
-        known = f"i_{hop - 1}"
-        fresh = any(other.layer == layer and _name(other) == known for other in plan.steps)
-        wanted = [(directions[f"raw {known}" if fresh else known], value_digits)]
-        if query_bits:
-            wanted.append((directions[f"w_{hop - 1}"], query_digits))
-        for digits, name in ((held, f"key of z_{hop}"), (wanted, f"wanted key of z_{hop}")):
-            units = range(unit, unit + domain)
-            write_one_hot(rise, rise_bias, fall, units=units, digits=digits, target=directions[name])
-            unit += domain
+    if _precedes_recall(plan, layer):
+        # i_0 as the carry left it if it came in this very layer: its clean digits are only being written.
+        wanted = directions["raw i_0" if any(step.hop == 0 for step in cleaned) else "i_0"]
+        held = directions.low("address value", sizes.value_bits(0))
+        tag = list(zip(directions["tag"], signs(1, sizes.tag_bits), strict=True))
+        for digits, required, name in ((held, tag, "key"), (wanted, [], "wanted key")):
+            target = directions[name]
+            write_one_hot(rise, rise_bias, fall, first_unit=unit, digits=digits, required=required, target=target)
+            unit += len(target)

@@ -1,9 +1,9 @@
-r"""The recall: a recurrent state that holds a whole function, read by the last token.
+r"""The recall: a recurrent state that holds all of z_1, read by the last token.
 
-The tokens of z_h write, each under a key of its own (one-hot in its address), the last token reads with the one-hot
-key of the address that it wants. A position-wise map makes one-hot keys from ±1 digits, one unit an address a:
+The tokens of z_1 write, each under a key of its own (one-hot in its address), the last token reads with the one-hot
+key of i_0. A position-wise map makes one-hot keys from ±1 digits, one unit an address a:
 
-    relu(t·c + Σ address digits · digits of a - B + 1)         1 at the token of address a of z_h, 0 at every other
+    relu(t·c + Σ address digits · digits of a - B + 1)         1 at the token of address a of z_1, 0 at every other
 
 (B: digits compared; a digit that is off by δ changes the unit by at most δ). Each address is written once, so that
 
@@ -30,37 +30,29 @@ def write_one_hot(
     rise_bias: Tensor,
     fall: Tensor,
     *,
-    units: range,
-    digits: Sequence[tuple[range, Sequence[Sequence[int]]]],
+    first_unit: int,
+    digits: range,
+    required: Sequence[tuple[int, int]],
     target: range,
 ) -> None:
-    """Let `units` of a ReLU map write the one-hot code of an address to `target`.
+    """Let units of a ReLU map write the one-hot code of a number, one unit for each coordinate of `target`.
 
     Args:
         rise: weights into the units.
         rise_bias: their biases.
         fall: weights out of them.
-        units: one an address.
-        digits: pairs (columns that hold digits, for each address the ±1 digits there).
-        target: one column an address.
+        first_unit: the units are this one and those after it.
+        digits: columns that hold the number's ±1 digits.
+        required: (column, ±1) pairs that must hold beside, or nothing is written.
+        target: one column for each number.
     """
-    for address, (unit, column) in enumerate(zip(units, target, strict=True)):
-        compared = 0
-        for columns, codes in digits:
-            for source, digit in zip(columns, codes[address], strict=True):
-                rise[unit, source] = digit
-                compared += 1
-        rise_bias[unit] = 1.0 - compared
+    for number, column in enumerate(target):
+        unit = first_unit + number
+        compared = [*zip(digits, signs(number, len(digits)), strict=True), *required]
+        for source, digit in compared:
+            rise[unit, source] = digit
+        rise_bias[unit] = 1.0 - len(compared)
         fall[column, unit] = 1.0
-
-
-def address_digits(
-    count: int, values: int, query_bits: int, value_bits: int
-) -> tuple[list[list[int]], list[list[int]]]:
-    """Digits of the query part and of the value part of the addresses 0..count-1, address = w · values + i."""
-    query = [list(signs(address // values, query_bits)) for address in range(count)]
-    value = [list(signs(address % values, value_bits)) for address in range(count)]
-    return query, value
 
 
 def write_recall(

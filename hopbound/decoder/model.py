@@ -191,6 +191,35 @@ class Decoder(nn.Module):
         self.final_norm = norm()
         self.readout_table = None if config.readout else nn.Linear(config.width, config.answers, bias=False)
 
+    @classmethod
+    def zeros(cls, config: DecoderConfig) -> "Decoder":
+        """A decoder whose parameters are all zero, to be written by hand; no generator is touched."""
+        with torch.device("meta"):
+            decoder = cls(config)
+        decoder.to_empty(device="cpu")
+        with torch.no_grad():
+            for parameter in decoder.parameters():
+                parameter.zero_()
+        return decoder
+
+    @classmethod
+    def random(cls, config: DecoderConfig, seed: int) -> "Decoder":
+        """A decoder with seeded random weights; the same seed gives the same weights, no global generator is touched.
+
+        Matrices are normal with variance 1/inputs, norms 1, biases 0, convolution taps normal with variance 1/taps.
+        """
+        decoder = cls.zeros(config)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for name, parameter in decoder.named_parameters():
+                if name.endswith("norm.weight"):
+                    parameter.fill_(1.0)
+                elif parameter.ndim == 2:
+                    table = name in ("token_table.weight", "position_table.weight")
+                    inputs = 1 if table else parameter.shape[0 if name.endswith("filter") else 1]
+                    parameter.normal_(0.0, inputs**-0.5, generator=generator)
+        return decoder.eval().requires_grad_(False)
+
     def each_block(self) -> list[Block]:
         """The layers, typed."""
         return [block for block in self.blocks if isinstance(block, Block)]

@@ -1,0 +1,78 @@
+"""Build weights for a task, run them, and write the model folder with what was found."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hopbound.architecture import Architecture
+from hopbound.constructions.composition import Built, build_composition
+from hopbound.constructions.verification import Verification, verify_model
+from hopbound.decoder.folder import save_model
+from hopbound.tasks import FunctionComposition
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """A built and verified model.
+
+    Attributes:
+        built: the decoder and the plan behind it.
+        task: what it answers.
+        verification: what happened when it ran.
+        path: its folder; None if it was not written.
+    """
+
+    built: Built
+    task: FunctionComposition
+    verification: Verification
+    path: Path | None
+
+    @property
+    def verdict(self) -> str:
+        """`possible` if every instance was answered right, else `broken`."""
+        return "possible" if self.verification.verified else "broken"
+
+
+def claim_document(result: Verification, task: FunctionComposition) -> dict[str, Any]:
+    """What `model.json` says of the model's answers; `verify` runs the weights again and compares."""
+    return {"task": "composition", "hops": task.hops, "prompt_length": task.prompt_length, **result.to_json()}
+
+
+def build(
+    architecture: Architecture,
+    task: FunctionComposition,
+    *,
+    out: Path | None = None,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+    overfill: bool = False,
+) -> BuildResult:
+    """Build, verify and, if every instance was answered right, write the model folder `out`.
+
+    Args:
+        architecture: the stack.
+        task: sizes and hops.
+        out: folder for the model; None: nothing is written.
+        dtype: of weights and stream.
+        seed: of the random instances.
+        overfill: let a recall hold more addresses than fit; the model is then written although it fails.
+
+    Raises:
+        InputError: the stack has no construction for these hops and sizes; nothing is written.
+    """
+    built = build_composition(architecture, task, dtype=dtype, overfill=overfill)
+    verification = verify_model(built.decoder, task, seed)
+    path = out if out is not None and (verification.verified or overfill) else None
+    if path is not None:
+        notes = {
+            "construction": built.plan.construction,
+            "moves": [
+                {"layer": step.layer, "mixer": step.mixer, "move": step.move.value, "hop": step.hop}
+                for step in built.plan.steps
+            ],
+            "directions": built.directions.to_json(),
+        }
+        save_model(path, built.decoder, notes=notes, task=task.to_json(), claim=claim_document(verification, task))
+    return BuildResult(built, task, verification, path)

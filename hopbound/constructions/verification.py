@@ -1,0 +1,105 @@
+"""Running a built model: exhaustively where there are few instances, else on seeded random and adversarial ones."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from hopbound.decoder import Decoder
+from hopbound.decoder.folder import dtype_name
+from hopbound.tasks import Batch, FunctionComposition
+
+EXHAUSTIVE_UP_TO = 10**5
+RANDOM_INSTANCES = 10_000
+ADVERSARIAL_INSTANCES = 1_000
+LONG_PROMPT = 10**5
+LONG_RANDOM_INSTANCES = 20
+LONG_ADVERSARIAL_INSTANCES = 4
+_TOKENS_DRAWN_AT_ONCE = 2**23
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What happened when the weights ran.
+
+    Attributes:
+        instances: how many were asked.
+        adversarial: how many of them were adversarial (permutations, constants, near-collisions, identities).
+        exhaustive: whether these were all instances there are.
+        accuracy: fraction answered right.
+        smallest_margin: least difference, over the instances, between the right answer's logit and the next one's.
+        dtype: of weights and stream.
+        seed: of the random instances.
+    """
+
+    instances: int
+    adversarial: int
+    exhaustive: bool
+    accuracy: float
+    smallest_margin: float
+    dtype: str
+    seed: int
+
+    @property
+    def verified(self) -> bool:
+        """Every instance right, by a margin."""
+        return self.accuracy == 1.0 and self.smallest_margin > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self)
+
+
+def log2_instances(task: FunctionComposition) -> float:
+    """Logarithm of the number of instances, without the number (it can have millions of digits)."""
+    functions = sum(d * math.log2(m) for d, m in zip(task.domains, task.values, strict=True))
+    return functions + math.log2(task.m) + sum(math.log2(n) for n in task.n)
+
+
+def verification_batches(task: FunctionComposition, seed: int) -> tuple[bool, int, int, Iterator[Batch]]:
+    """Which instances are asked: whether all, how many random or enumerated, how many adversarial, and the batches."""
+    size = max(1, _TOKENS_DRAWN_AT_ONCE // task.prompt_length)
+    if log2_instances(task) <= math.log2(EXHAUSTIVE_UP_TO) + 1e-9:
+        count = task.instances
+        return True, count, 0, (task.enumerate(i, min(size, count - i)) for i in range(0, count, size))
+    long = task.prompt_length > LONG_PROMPT
+    random = LONG_RANDOM_INSTANCES if long else RANDOM_INSTANCES
+    adversarial = LONG_ADVERSARIAL_INSTANCES if long else ADVERSARIAL_INSTANCES
+
+    def draw() -> Iterator[Batch]:
+        for i in range(0, random, size):
+            yield task.sample(seed, "verification", i, min(size, random - i))
+        for i in range(0, adversarial, size):
+            yield task.adversarial(seed, i, min(size, adversarial - i))
+
+    return False, random, adversarial, draw()
+
+
+def verify_model(decoder: Decoder, task: FunctionComposition, seed: int = 0) -> Verification:
+    """Ask the model, as the evidence rules say: all instances if there are at most 10^5, else 10^4 random ones (20 at
+    prompts above 10^5 tokens) and adversarial ones.
+    """
+    exhaustive, ordinary, adversarial, batches = verification_batches(task, seed)
+    right, smallest = 0, math.inf
+    for batch in batches:
+        done = 0
+        for logits in decoder.logits_of(batch.prompts):
+            answers = torch.from_numpy(batch.answers[done : done + len(logits)])
+            done += len(logits)
+            wanted = logits.gather(1, answers[:, None])
+            best_other = logits.scatter(1, answers[:, None], -torch.inf).amax(dim=1, keepdim=True)
+            margin = (wanted - best_other)[:, 0]
+            right += int((margin > 0).sum())
+            smallest = min(smallest, float(margin.min()))
+    count = ordinary + adversarial
+    return Verification(
+        instances=count,
+        adversarial=adversarial,
+        exhaustive=exhaustive,
+        accuracy=right / count,
+        smallest_margin=smallest,
+        dtype=dtype_name(decoder.dtype),
+        seed=seed,
+    )
