@@ -31,7 +31,7 @@ class Defaults:
     """Sizes for what a schedule leaves open: `--heads --head-dim --window --kernel` of the command line."""
 
     heads: int = 1
-    head_dim: int = 64
+    head_dim: int = 24
     window: int = 128
     kernel: int = 4
 

@@ -12,6 +12,7 @@ tables, RMS norm and 1/√d scores.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -229,6 +230,12 @@ class Decoder(nn.Module):
         """The type of the weights and of the stream."""
         return next(self.parameters()).dtype
 
+    @property
+    def prompt_limit(self) -> float:
+        """The longest prompt that its positions are coded for."""
+        code = self.config.positions
+        return code.length if isinstance(code, PositionCode) else inf if code is None else code
+
     def embed_tokens(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time width"]:
         """The token's part of the embedding."""
         if self.config.tokens is not None:
@@ -243,9 +250,9 @@ class Decoder(nn.Module):
             InputError: the rule or the table does not reach so far.
         """
         code = self.config.positions
-        limit = code.length if isinstance(code, PositionCode) else code
-        if limit is not None and len(positions) and int(positions.max()) >= limit:
-            raise InputError("prompt length", int(positions.max()) + 1, f"at most {limit} tokens for this model")
+        if len(positions) and int(positions.max()) >= self.prompt_limit:
+            expected = f"at most {self.prompt_limit} tokens for this model"
+            raise InputError("prompt length", int(positions.max()) + 1, expected)
         if isinstance(code, PositionCode):
             return code.encode(positions, self.config.width, self.dtype)
         if self.position_table is not None:

@@ -2,5 +2,19 @@
 
 from hopbound.falsify.pair import SCHEMA, FoolingPair, fools, replay
 from hopbound.falsify.search import SearchResult, find_pair, find_smallest_pair, simplify
+from hopbound.falsify.subject import Subject, break_model, model_subject, random_subject
 
-__all__ = ["SCHEMA", "FoolingPair", "SearchResult", "find_pair", "find_smallest_pair", "fools", "replay", "simplify"]
+__all__ = [
+    "SCHEMA",
+    "FoolingPair",
+    "SearchResult",
+    "Subject",
+    "break_model",
+    "find_pair",
+    "find_smallest_pair",
+    "fools",
+    "model_subject",
+    "random_subject",
+    "replay",
+    "simplify",
+]

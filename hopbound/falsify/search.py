@@ -108,7 +108,12 @@ def _candidates(task: FunctionComposition, seed: int) -> Iterator[np.ndarray]:
 
 
 def find_smallest_pair(
-    answerer: Answerer, task: FunctionComposition, *, seed: int = 0, max_prompts: int = 100_000
+    answerer: Answerer,
+    task: FunctionComposition,
+    *,
+    seed: int = 0,
+    max_prompts: int = 100_000,
+    progress: Callable[[int], None] = lambda tried: None,
 ) -> SearchResult:
     """As `find_pair`, for a model that is not tied to the task's sizes: the smallest sizes at which there is a pair.
 
@@ -119,9 +124,12 @@ def find_smallest_pair(
     for candidate in smaller:
         result = find_pair(answerer, candidate, seed=seed, max_prompts=max(64, max_prompts // (4 * len(smaller))))
         tried += result.prompts_tried
+        progress(tried)
         if result.pair is not None:
             return SearchResult(result.pair, tried)
-    result = find_pair(answerer, task, seed=seed, max_prompts=max(0, max_prompts - tried))
+    before = tried
+    rest = max(0, max_prompts - tried)
+    result = find_pair(answerer, task, seed=seed, max_prompts=rest, progress=lambda more: progress(before + more))
     return SearchResult(result.pair, tried + result.prompts_tried)
 
 

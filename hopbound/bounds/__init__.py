@@ -1,0 +1,19 @@
+"""What is impossible: finite-size bounds on hops, as certificates that another program can check."""
+
+from hopbound.bounds.certificate import Certificate, Sizes, matches_schedule, read_certificate
+from hopbound.bounds.checker import CheckResult, check
+from hopbound.bounds.prove import prove
+from hopbound.bounds.thresholds import paper_threshold
+from hopbound.bounds.verdict import Verdict
+
+__all__ = [
+    "Certificate",
+    "CheckResult",
+    "Sizes",
+    "Verdict",
+    "check",
+    "matches_schedule",
+    "paper_threshold",
+    "prove",
+    "read_certificate",
+]

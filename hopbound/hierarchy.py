@@ -1,0 +1,262 @@
+"""The main job: every cell of the hierarchy with its witness.
+
+Rows are stacks of layers, columns are hops. A cell passes through three questions:
+
+1. *Is it possible?* The claims plan a construction within the row's sizes; its weights are built, run and kept.
+2. *Is it impossible from some length on?* The bounds look for a certificate for exactly the row's sizes.
+3. *What does failure look like?* A fooling pair, as an illustration: for a construction that is given more than its
+   state can hold where there is one, else for seeded random weights of the same stack.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hopbound import __version__
+from hopbound.architecture import Architecture, Defaults, Precisions, parse_schedule
+from hopbound.bounds import Verdict, prove
+from hopbound.claims import TaskSizes, best_plan
+from hopbound.constructions import BuildResult, build, task_sizes
+from hopbound.errors import InputError
+from hopbound.falsify import SearchResult, Subject, break_model, random_subject
+from hopbound.falsify.subject import model_subject
+from hopbound.files import write_json
+from hopbound.tasks import FunctionComposition
+
+SCHEMA = "hopbound/hierarchy/1"
+
+STACKS = (
+    "4*linear",
+    "2*linear full",
+    "linear full linear",
+    "linear 2*full",
+    "linear 3*full",
+    "full",
+    "2*full",
+    "3*full",
+    "4*full",
+)
+HOPS = (1, 2, 3)
+
+# The task that is built where nothing limits it: z_1 with 8 entries, 4 possible query parts a hop, the paper's sizes.
+ROOMY_M, ROOMY_N = 8, 4
+# The task that random weights are asked, at most; the smallest with a pair is kept.
+RANDOM_M, RANDOM_N = 4, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSizes:
+    """The one set of sizes of a run: every certificate is for exactly these, every construction fits in them."""
+
+    heads: int = 1
+    head_dim: int = 24
+    bits: int = 32
+
+    def architecture(self, stack: str) -> Architecture:
+        """A row's stack at these sizes."""
+        defaults = Defaults(heads=self.heads, head_dim=self.head_dim)
+        return parse_schedule(stack, defaults, Precisions.uniform(self.bits))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One stack, one number of hops, and what is known.
+
+    Attributes:
+        stack: the row's schedule, as written in the table.
+        hops: the column.
+        built: weights that make these hops, if a construction does.
+        bound: what the theorems say.
+        broken: the search for an illustration, where the bound says impossible.
+        witness: the files behind the cell, (kind, path below the results folder).
+    """
+
+    stack: str
+    hops: int
+    built: BuildResult | None
+    bound: Verdict
+    broken: SearchResult | None
+    witness: tuple[tuple[str, str], ...]
+
+    @property
+    def verdict(self) -> str:
+        """`possible` at the built size, else `impossible` from the certified length on, else `no claim`."""
+        return "possible" if self.built is not None else self.bound.kind
+
+    def to_json(self) -> dict[str, Any]:
+        """The cell in `hierarchy.json`."""
+        possible = impossible = None
+        if self.built is not None:
+            possible = {
+                "prompt_length": self.built.task.prompt_length,
+                "construction": self.built.built.plan.construction,
+                "moves": [
+                    f"layer {step.layer + 1}: {step.move.value} i_{step.hop}" for step in self.built.built.plan.steps
+                ],
+                "domains": list(self.built.task.domains),
+                "values": list(self.built.task.values),
+                "n": list(self.built.task.n),
+                **self.built.verification.to_json(),
+            }
+        if self.bound.kind == "impossible":
+            impossible = {
+                "prompt_length": self.bound.prompt_length,
+                "log2_prompt_length": self.bound.log2_prompt_length,
+                "theorem": self.bound.theorem,
+                "statement": self.bound.statement,
+                "source": self.bound.source,
+                "paper_log2_prompt_length": self.bound.paper_log2_prompt_length,
+                "paper_source": self.bound.paper_source,
+            }
+        shown = possible or impossible
+        return {
+            "stack": self.stack,
+            "task": "composition",
+            "hops": self.hops,
+            "verdict": self.verdict,
+            "prompt_length": shown["prompt_length"] if shown else None,
+            "possible": possible,
+            "impossible": impossible,
+            "reason": self.bound.reason,
+            "witness": [{"kind": kind, "path": path} for kind, path in self.witness],
+        }
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """All cells of one run.
+
+    Attributes:
+        sizes: of every stack.
+        stacks: the rows.
+        hops: the columns.
+        seed: of random instances and random weights.
+        cells: row by row.
+    """
+
+    sizes: RunSizes
+    stacks: tuple[str, ...]
+    hops: tuple[int, ...]
+    seed: int
+    cells: tuple[Cell, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `hierarchy.json`; paths are relative to its folder."""
+        return {
+            "schema": SCHEMA,
+            "version": __version__,
+            "sizes": {
+                "heads": self.sizes.heads,
+                "head_dim": self.sizes.head_dim,
+                "bits": self.sizes.bits,
+                "stacks": {stack: str(self.sizes.architecture(stack)) for stack in self.stacks},
+            },
+            "hops": list(self.hops),
+            "seed": self.seed,
+            "cells": [cell.to_json() for cell in self.cells],
+        }
+
+
+def run_hierarchy(
+    out: Path,
+    *,
+    sizes: RunSizes | None = None,
+    stacks: Sequence[str] = STACKS,
+    hops: Sequence[int] = HOPS,
+    seed: int = 0,
+    progress: Callable[[int, int, str], None] = lambda done, of, what: None,
+) -> Hierarchy:
+    """Fill in every cell, write witnesses, `hierarchy.json` and `report.html` below `out`.
+
+    Args:
+        out: results folder; files of an earlier run are replaced one by one, each whole.
+        sizes: of every stack.
+        stacks: the rows, as schedules.
+        hops: the columns.
+        seed: of random instances and random weights.
+        progress: called before each cell with the number of cells done, of all, and the cell's name.
+
+    Raises:
+        InputError: a stack that is no schedule, or hops below 1; nothing is written.
+    """
+    from hopbound.report import write_report
+
+    sizes = sizes or RunSizes()
+    architectures = {stack: sizes.architecture(stack) for stack in stacks}
+    if any(count < 1 for count in hops):
+        raise InputError("hops", tuple(hops), "numbers of at least 1")
+    cells = []
+    wanted = [(stack, count) for stack in stacks for count in hops]
+    for done, (stack, count) in enumerate(wanted):
+        progress(done, len(wanted), f"{stack}, {count} hop{'s' if count > 1 else ''}")
+        cells.append(fill_cell(out, stack, architectures[stack], count, seed))
+    progress(len(wanted), len(wanted), "report")
+    result = Hierarchy(sizes, tuple(stacks), tuple(hops), seed, tuple(cells))
+    write_json(out / "hierarchy.json", result.to_json())
+    write_report(out)
+    return result
+
+
+def fill_cell(out: Path, stack: str, architecture: Architecture, hops: int, seed: int) -> Cell:
+    """One cell: build, prove, break; what is found is written below `out`."""
+    name = f"{_slug(stack)}-{hops}"
+    witness: list[tuple[str, str]] = []
+    built = _build_cell(out / "models" / name, architecture, hops, seed)
+    if built is not None:
+        witness.append(("model", f"models/{name}"))
+    bound = prove(architecture, hops)
+    broken = None
+    if bound.certificate is not None:
+        write_json(out / "certificates" / f"{name}.json", bound.certificate.document())
+        witness.append(("certificate", f"certificates/{name}.json"))
+        subject = _subject_to_break(out, name, architecture, hops, seed)
+        broken = break_model(subject, out=out / "pairs", name=name, seed=seed)
+        if broken.pair is not None:
+            witness.append(("pair", f"pairs/{name}.json"))
+    return Cell(stack, hops, built, bound, broken, tuple(witness))
+
+
+def _slug(stack: str) -> str:
+    """The stack as part of a file name: `linear-3xfull`."""
+    return "".join(c if c.isalnum() else "x" if c == "*" else "-" for c in stack)
+
+
+def _build_cell(folder: Path, architecture: Architecture, hops: int, seed: int) -> BuildResult | None:
+    """The construction at the roomy sizes or, where a state limits it, at the longest prompt that fits."""
+    task = _fitting_task(architecture, hops)
+    if task is None:
+        return None
+    result = build(architecture, task, out=folder, seed=seed)
+    return result if result.verification.verified else None
+
+
+def _fitting_task(architecture: Architecture, hops: int) -> FunctionComposition | None:
+    roomy = FunctionComposition(hops=hops, m=ROOMY_M, n=(ROOMY_N,) * (hops - 1))
+    plan = best_plan(architecture, hops, task_sizes(roomy))
+    if plan.hops == hops and plan.construction != "C3":
+        return roomy
+    fitting = (task for task in _tasks_by_m(architecture, hops) if _makes(architecture, task_sizes(task)))
+    return max(fitting, key=lambda task: task.prompt_length, default=None)
+
+
+def _tasks_by_m(architecture: Architecture, hops: int) -> Iterator[FunctionComposition]:
+    """Tasks around the capacity of the stack's states: m up to one more than the largest key dimension."""
+    dims = [getattr(mixer, "head_dim", 1) for layer in architecture.layers for mixer in layer.mixers]
+    for m in range(2, max(dims) + 2):
+        yield FunctionComposition(hops=hops, m=m, n=(ROOMY_N,) * (hops - 1))
+
+
+def _makes(architecture: Architecture, sizes: TaskSizes, *, overfill: bool = False) -> bool:
+    return best_plan(architecture, sizes.hops, sizes, overfill=overfill).hops == sizes.hops
+
+
+def _subject_to_break(out: Path, name: str, architecture: Architecture, hops: int, seed: int) -> Subject:
+    """A construction with one address more than its state holds, or random weights."""
+    for task in _tasks_by_m(architecture, hops):
+        sizes = task_sizes(task)
+        if not _makes(architecture, sizes) and _makes(architecture, sizes, overfill=True):
+            folder = out / "models" / f"{name}-overfilled"
+            build(architecture, task, out=folder, seed=seed, overfill=True)
+            return model_subject(folder)
+    return random_subject(architecture, FunctionComposition(hops=hops, m=RANDOM_M, n=(RANDOM_N,) * (hops - 1)), seed)
