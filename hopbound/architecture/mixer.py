@@ -16,6 +16,8 @@ from enum import Enum
 
 from hopbound.errors import InputError
 
+MAX_BITS = 4096
+
 
 class Kind(Enum):
     """How a mixer sees its past."""
@@ -26,6 +28,11 @@ class Kind(Enum):
     """Through a state of fixed size."""
     POINTWISE = "pointwise"
     """Not at all: a position-wise layer."""
+
+
+def _check_bits(field: str, bits: object) -> None:
+    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MAX_BITS:
+        raise InputError(field, bits, f"a whole number from 1 to {MAX_BITS}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +53,12 @@ class Precisions:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            bits = getattr(self, field.name)
-            if not isinstance(bits, int) or isinstance(bits, bool) or bits < 1:
-                raise InputError(f"{field.name} bits", bits, "a whole number of at least 1")
+            _check_bits(f"{field.name} bits", getattr(self, field.name))
 
     @classmethod
     def uniform(cls, bits: int) -> "Precisions":
         """The same number of bits for everything, as the papers count."""
+        _check_bits("bits", bits)
         return cls(activation=bits, kv=bits, state=bits, summary=bits)
 
 

@@ -132,7 +132,9 @@ class _Reader:
         try:
             return mixer_spec(name, given, self.defaults)
         except InputError as error:
-            raise self.error(at, f"{error.expected} (for {error.field} {error.value!r})") from error
+            known = error.field == "mixer"
+            expected = error.expected if known else f"{error.field} to be {error.expected}, not {error.value!r},"
+            raise self.error(at, expected) from error
 
 
 def parse_layers(text: str, defaults: Defaults | None = None) -> tuple[Layer, ...]:

@@ -257,8 +257,8 @@ def canonical_name(name: str) -> str:
     """
     if name not in _BY_ALIAS:
         near = difflib.get_close_matches(name, _BY_ALIAS, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise InputError("mixer", name, f"one of {' '.join(ROWS)}{hint}")
+        expected = f"a mixer (did you mean {near[0]!r}?)" if near else f"one of {' '.join(ROWS)}"
+        raise InputError("mixer", name, expected)
     return _BY_ALIAS[name]
 
 

@@ -1,0 +1,5 @@
+"""`python -m hopbound`."""
+
+from hopbound.cli.main import run
+
+run()
