@@ -39,8 +39,10 @@ STACKS = (
 )
 HOPS = (1, 2, 3)
 
-# The task that is built where nothing limits it: z_1 with 8 entries, 4 possible query parts a hop, the paper's sizes.
-ROOMY_M, ROOMY_N = 8, 4
+# The tasks that are built where no state limits them, the first that fits: entries of z_1 and query parts of each hop,
+# with the paper's value sizes.
+ROOMY = ((64, 8), (16, 4), (4, 2), (2, 1))
+LIMITED_N = 4  # query parts of each hop where a state limits m
 # The task that random weights are asked, at most; the smallest with a pair is kept.
 RANDOM_M, RANDOM_N = 4, 2
 
@@ -232,10 +234,11 @@ def _build_cell(folder: Path, architecture: Architecture, hops: int, seed: int) 
 
 
 def _fitting_task(architecture: Architecture, hops: int) -> FunctionComposition | None:
-    roomy = FunctionComposition(hops=hops, m=ROOMY_M, n=(ROOMY_N,) * (hops - 1))
-    plan = best_plan(architecture, hops, task_sizes(roomy))
-    if plan.hops == hops and plan.construction != "C3":
-        return roomy
+    for m, n in ROOMY:
+        task = FunctionComposition(hops=hops, m=m, n=(n,) * (hops - 1))
+        plan = best_plan(architecture, hops, task_sizes(task))
+        if plan.hops == hops and plan.construction != "C3":
+            return task
     fitting = (task for task in _tasks_by_m(architecture, hops) if _makes(architecture, task_sizes(task)))
     return max(fitting, key=lambda task: task.prompt_length, default=None)
 
@@ -244,7 +247,7 @@ def _tasks_by_m(architecture: Architecture, hops: int) -> Iterator[FunctionCompo
     """Tasks around the capacity of the stack's states: m up to one more than the largest key dimension."""
     dims = [getattr(mixer, "head_dim", 1) for layer in architecture.layers for mixer in layer.mixers]
     for m in range(2, max(dims) + 2):
-        yield FunctionComposition(hops=hops, m=m, n=(ROOMY_N,) * (hops - 1))
+        yield FunctionComposition(hops=hops, m=m, n=(LIMITED_N,) * (hops - 1))
 
 
 def _makes(architecture: Architecture, sizes: TaskSizes, *, overfill: bool = False) -> bool:

@@ -27,16 +27,20 @@ def name(problem: Problem) -> str:
     return problem.theorem + ("''" if problem.paper else "'")
 
 
-def _smallest_power_base(base: int, exponent: int, factor: int, least: int) -> int:
-    """The smallest integer `b ≥ base` with `factor · b^exponent ≥ least`."""
-    if factor * base**exponent >= least:
-        return base
-    low, high = base, base
-    while factor * high**exponent < least:
+def _smallest_base(least: int, exponent: int, factor: int, target: int) -> int:
+    """The smallest integer `b ≥ least` with `factor · b^exponent ≥ target`."""
+
+    def reaches(b: int) -> bool:
+        return (b > 1 and exponent >= target.bit_length()) or factor * b**exponent >= target
+
+    if reaches(least):
+        return least
+    low, high = least, 2 * least
+    while not reaches(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if factor * middle**exponent >= least else (middle, high)
+        low, high = (low, middle) if reaches(middle) else (middle, high)
     return high
 
 
@@ -46,12 +50,12 @@ def constants(problem: Problem) -> tuple[int, int]:
     first, later = problem.states[0], max(problem.states[1:])
     if problem.theorem == "B":
         exponent, factor = (fibonacci(2 * L) + 1, 1) if problem.paper else (L + 1, 8)
-        return _smallest_power_base(b, exponent, factor, later), 0
+        return _smallest_base(b, exponent, factor, later), 0
     if L == 2:
         return b, max(2, first, later)
     if problem.paper:
-        b = _smallest_power_base(b, fibonacci(2 * L - 1) - 1, 1, first)
-        return _smallest_power_base(b, fibonacci(2 * L - 1), 1, later), 0
+        b = _smallest_base(b, fibonacci(2 * L - 1) - 1, 1, first)
+        return _smallest_base(b, fibonacci(2 * L - 1), 1, later), 0
     return b, max(2, first, -(-later // (32 * b**L)))
 
 

@@ -176,7 +176,7 @@ def optimum(problem: Problem, start: list[float], first: bool, cut: int, fixed: 
             "jac": lambda y: np.array([c.gradient for c in functions(y)[1]]),
         },
         method="SLSQP",
-        options={"maxiter": 200, "ftol": 1e-7},
+        options={"maxiter": 80, "ftol": 1e-5},
     )
     y = np.array(result.x)
     if not np.all(np.isfinite(y)):

@@ -13,6 +13,7 @@ from hopbound.bounds.thresholds import paper_threshold
 from hopbound.bounds.verdict import Verdict
 from hopbound.errors import InputError
 
+MAX_SHOWN = 10**15  # the longest prompt that is written out in a sentence
 WORTH_REFINING = 0.5  # log2 of how much longer the continuous optimum of a candidate may be than the shortest
 
 
@@ -68,9 +69,7 @@ def prove(architecture: Architecture, hops: int, *, sizes: Sizes = "free") -> Ve
             f"the sizes of this stack hold up to {limit} tokens, the bound from 2^{best.log2_length:.2f} on"
         )
     length = None if best.certificate is None else best.certificate.prompt_length
-    shown = (
-        f"2^{best.log2_length:.2f}" if length is None else str(length) if length < 10**15 else f"{float(length):.3e}"
-    )
+    shown = f"2^{best.log2_length:.2f}" if length is None or length > MAX_SHOWN else f"{length:,}"
     return Verdict(
         "impossible",
         hops,

@@ -10,40 +10,46 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from itertools import product as choices
 from math import inf, log2
-from typing import Literal
 
 from hopbound.bounds import closed_forms, continuous
 from hopbound.bounds.conditions import Instance, Point, Problem, domains_of, largest_theta, losses
 
-Slot = tuple[Literal["m", "n", "x", "M"], int]
+Slot = tuple[str, int]  # m, n, x or M, and the place in it
 
-SMALL = 5.0  # numbers below 2^SMALL are tried rounded both ways
-STEPS = (0.2, 0.06, 0.02, 0.006, 0.002)  # relative, of the descent
-MAX_BRANCHED = 4
-SECOND_FORM_HOPS = 3
-BUDGETS = {2: 400, 3: 150}  # solutions tried in one descent, by hops
-LEAST_BUDGET = 60
-SEARCH_HOPS = 6
-MAX_DESCENTS = 2
+# Where the search stands in for the closed forms: beyond, floating point would overflow or the time would grow.
+SEARCH_HOPS, SEARCH_BITS = 5, 1000
+SECOND_FORM_HOPS = 3  # hops up to which both forms of (A1) are tried in Theorem A
+ALL_CUTS_HOPS = 4  # hops up to which every cut of the last step is tried
+SMALL, MAX_BRANCHED = 5.0, 4  # up to so many numbers below 2^SMALL are tried rounded both ways
+MAX_DESCENTS = 2  # from the best of these roundings
+STEPS = (0.2, 0.06, 0.02, 0.006, 0.002)  # of a descent, relative
+BUDGETS, LEAST_BUDGET = {2: 400, 3: 150}, 24  # solutions tried in one descent, by hops; the deeper, the less it finds
 PAIRED = 64  # numbers below this are also changed two at a time
-RADIUS = 3
-TOLERANCES = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
+RADIUS = 3  # of these changes for two hops; 1 for more
+TOLERANCES = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)  # relative room for rounding errors, tried until the checker accepts
 
 
 def with_slot(point: Point, slot: Slot, value: int) -> Point:
-    """The point with one number replaced."""
+    """The point with one number replaced; `x_0` stays at `m` if it was, and never exceeds it."""
     kind, index = slot
     if kind == "m":
-        return replace(point, m=value)
+        x_0 = value if point.x[0] == point.m else min(point.x[0], value)
+        return replace(point, m=value, x=(x_0, *point.x[1:]))
     numbers = list(getattr(point, kind))
     numbers[index] = value
-    return replace(point, **{kind: tuple(numbers)})
+    changed = replace(point, **{kind: tuple(numbers)})
+    return replace(changed, m=max(point.m, changed.x[0]))
 
 
 def slot_value(point: Point, slot: Slot) -> int:
     """The number in a slot."""
     kind, index = slot
     return point.m if kind == "m" else getattr(point, kind)[index]
+
+
+def least(slot: Slot) -> int:
+    """The smallest number a slot may hold."""
+    return 2 if slot[0] in "mM" else 1
 
 
 def total(problem: Problem, instance: Instance) -> int:
@@ -93,7 +99,7 @@ def smallest(measure: Callable[[int], float], guess: int, least: int, resolution
     """
     value = max(least, guess)
     level = measure(value)
-    good, bad, bad_level = None, None, -1.0
+    good, good_level, bad, bad_level = None, 1.0, None, -1.0
     stride = 1e-4
     for _ in range(24):
         stride = min(3 * stride, 4.0)
@@ -168,7 +174,7 @@ class Solver:
                 instance = complete(problem, with_slot(point, slot, value), tolerance)
                 return -9.0 if instance is None else instance.slack
 
-            value = smallest(measure, slot_value(point, slot), 1 if slot[0] == "n" else 2, resolution)
+            value = smallest(measure, slot_value(point, slot), least(slot), resolution)
             if value is None:
                 return None
             point = with_slot(point, slot, value)
@@ -176,14 +182,17 @@ class Solver:
         return instance if instance is not None and instance.slack > 0 else None
 
 
-def solver(problem: Problem, first: bool) -> Solver:
-    """The solver with the size that is best determined by (A3)."""
+def solver(problem: Problem, point: Point) -> Solver:
+    """The solver that lets (A3) determine the largest of the sizes that it bounds from below."""
     last = problem.hops - 2
     if problem.free_end:
-        return Solver(problem, first, None)
+        return Solver(problem, point.first, None)
     if problem.paper:
-        return Solver(problem, first, ("n", 0) if problem.theorem == "A" else ("m", 0))
-    return Solver(problem, first, ("n", 0) if first and last == 0 else ("M", last))
+        slots: list[Slot] = [("n", i) for i in range(last + 1)]
+        slots += [] if problem.theorem == "A" else [("m", 0)]
+    else:
+        slots = [("n", last)] + ([] if point.first and last == 0 else [("M", last)])
+    return Solver(problem, point.first, max(slots, key=lambda slot: slot_value(point, slot)))
 
 
 def descend(solver: Solver, start: Instance) -> Instance:
@@ -200,7 +209,7 @@ def descend(solver: Solver, start: Instance) -> Instance:
                         value = slot_value(best.point, slot)
                         change = max(1, round(value * step))
                         other = value + sign * change
-                        if other < (1 if slot[0] in "nx" else 2):
+                        if other < least(slot):
                             break
                         budget -= 1
                         found = solver.solve(with_slot(best.point, slot, other))
@@ -209,12 +218,13 @@ def descend(solver: Solver, start: Instance) -> Instance:
                         gain = cost - total(solver.problem, found)
                         best, cost = found, total(solver.problem, found)
                         improved = improved or gain > 1e-4 * cost or cost < 10**6
+    radius = RADIUS if solver.problem.hops == 2 else 1
     few = [slot for slot in slots if slot_value(best.point, slot) < PAIRED]
     for one, other in combinations(few, 2):
         centre = best.point
-        for change, other_change in choices(range(-RADIUS, RADIUS + 1), repeat=2):
+        for change, other_change in choices(range(-radius, radius + 1), repeat=2):
             values = slot_value(centre, one) + change, slot_value(centre, other) + other_change
-            if min(values) < 1:
+            if values[0] < least(one) or values[1] < least(other):
                 continue
             found = solver.solve(with_slot(with_slot(centre, one, values[0]), other, values[1]))
             if found is not None and total(solver.problem, found) < cost:
@@ -224,13 +234,8 @@ def descend(solver: Solver, start: Instance) -> Instance:
 
 def _point(problem: Problem, first: bool, y: list[float]) -> Point:
     """The nearest integers of a vector of logarithms."""
-    L = problem.hops
-    numbers = [max(1, round(2.0**v)) for v in y]
-    m, n, x = numbers[0], numbers[1:L], numbers[L : 2 * L - 1]
-    x_0 = 1 if first else min(m, numbers[2 * L - 1])
-    skipped = 2 * L - 1 + (not first) + L - 1 - first
-    M = () if problem.paper else tuple(numbers[skipped : skipped + L - 1])
-    return Point(m, tuple(n), (x_0, *x), M, first)
+    m, n, x, _, M, _ = continuous.Layout(problem, first).split([max(1, round(2.0**v)) for v in y])
+    return Point(m, tuple(n), (min(m, x[0]), *x[1:]), tuple(M or ()), first)
 
 
 @dataclass(frozen=True, order=True)
@@ -259,12 +264,14 @@ def _starts(problem: Problem, closed: Instance) -> Iterator[tuple[list[float], b
 
 def relax(problem: Problem) -> Relaxed | None:
     """The shortest continuous optimum over the cuts of the last step and the forms of (A1); None if none is found."""
-    closed = closed_forms.instance(problem)
-    if closed is None or problem.hops > SEARCH_HOPS or not continuous.available():
+    if problem.hops > SEARCH_HOPS or closed_forms.log2_length(problem) > SEARCH_BITS or not continuous.available():
         return None
+    closed = closed_forms.instance(problem)
+    assert closed is not None
     found: list[Relaxed] = []
+    cuts = range(-1, problem.hops - 1) if problem.hops <= ALL_CUTS_HOPS else (closed.cut,)
     for start, first in _starts(problem, closed):
-        for cut in range(-1, problem.hops - 1):
+        for cut in cuts:
             found += _relax(problem, start, first, cut, {})
     return min(found, default=None)
 
@@ -282,7 +289,7 @@ def _branches(problem: Problem, rough: Relaxed) -> list[Relaxed]:
 
 def refine(problem: Problem, rough: Relaxed) -> Iterator[Instance]:
     """The best instance found near a continuous optimum, then the same with ever more room for rounding errors."""
-    solving = solver(problem, rough.first)
+    solving = solver(problem, _point(problem, rough.first, rough.y))
     best: Instance | None = None
     for option in _branches(problem, rough):
         instance = solving.solve(_point(problem, rough.first, option.y))

@@ -21,15 +21,18 @@ from collections.abc import Iterator
 from hopbound.architecture import Runs
 from hopbound.bounds.conditions import Problem
 
+MAX_UNUSED = 2
+
 
 def problems(stack: Runs, hops: int, paper: bool) -> Iterator[tuple[Problem, int]]:
-    """The ways in which Theorem A may speak of `hops` hops, each with the number of unused full layers in front.
+    """The ways in which Theorem A speaks of `hops` hops, each with the number of unused full layers in front.
 
-    Either the first functions are taken by the stack's own layers and the last ones only pass their argument on, or
-    unused layers in front take the first functions and all of them count.
+    With full layers the first functions are the hard ones and those beyond `F + 1` only pass their argument on: an
+    unused layer in front would make every later query count for the first function too. Without full layers nothing
+    hears, and it is shorter to let unused layers take the first functions and to make the last one hard.
     """
     F = len(stack.summaries)
-    for unused in sorted({0, hops - F - 1}):
-        if unused >= 0 and F + unused >= 1 and F + unused < hops:
-            states, summaries = (0,) * unused + stack.states, (0,) * unused + stack.summaries
-            yield Problem("A", states, summaries, paper, hops - F - unused - 1), unused
+    unused = 0 if F else min(hops - 1, MAX_UNUSED)
+    if 1 <= F + unused < hops:
+        states, summaries = (0,) * unused + stack.states, (0,) * unused + stack.summaries
+        yield Problem("A", states, summaries, paper, hops - F - unused - 1), unused

@@ -89,6 +89,9 @@ def _print_table(result: "Hierarchy", out: Path) -> None:
     console.width = max(console.width, 110)
     console.print(table)
     witnesses = sum(len(cell.witness) for cell in result.cells)
-    print("possible: weights built within these sizes and run; n is the prompt length at which they ran")
+    print(
+        "possible: weights built within these sizes and run; n is the prompt length at which they ran (C1 and C2 work"
+    )
+    print("at every size whose address codes fit into a head)")
     print("impossible from n: no weights whatever, by a certificate for exactly these sizes (worst case)")
     print(f"{witnesses} witnesses in {out}; check them: hopbound verify {out}; read {out / 'report.html'}")

@@ -15,6 +15,16 @@ from hopbound.errors import InputError, RejectedError
 # Typer carries its own copy of click or uses the installed one; either way its exceptions derive from this class.
 _ClickError: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
+_EXTRAS = {
+    "numpy": "models",
+    "torch": "models",
+    "safetensors": "models",
+    "jaxtyping": "models",
+    "jinja2": "report",
+    "altair": "report",
+    "vl_convert": "report",
+}
+
 app = typer.Typer(
     name="hopbound",
     add_completion=True,
@@ -65,6 +75,11 @@ def run_with(arguments: list[str]) -> int:
         return _complain(str(error), 1)
     except _ClickError as error:
         return _complain(error.format_message(), 2)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        return _complain(f"extra: {error.name} is not installed, expected pip install 'hopbound[{extra}]'", 2)
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         return _complain(f"{named}{error.strerror or error}", 2)

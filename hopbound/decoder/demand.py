@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hopbound.mixers import Mixer, Sight, SoftmaxAttention
-from hopbound.mixers.mixer import accumulator
+from hopbound.mixers.mixer import accumulator, columns_read
 
 if TYPE_CHECKING:
     from hopbound.decoder.model import Decoder, PointwiseMap
@@ -74,6 +74,19 @@ class Chunk:
         projected = self.positions @ weight.T
         by_token = weight[:, self.token_columns]
         return projected + self.tokens @ by_token.T if by_token.any() else projected
+
+    def weigh(
+        self, weights: Float[Tensor, "batch heads queries time"], width: int
+    ) -> Float[Tensor, "batch heads queries width"]:
+        """Sums over the chunk's positions, weighted, of its columns, in a stream of `width` columns."""
+        total = torch.zeros(*weights.shape[:3], width, dtype=weights.dtype)
+        from_position = self.positions.ne(0).flatten(0, 1).any(dim=0)
+        if from_position.any():
+            positions = self.positions[:, None, :, from_position].to(weights.dtype)
+            total[..., self.columns[from_position]] += _matmul(weights, positions)
+        if len(self.token_columns):
+            total[..., self.columns[self.token_columns]] += weights @ self.tokens[:, None].to(weights.dtype)
+        return total
 
 
 def demand_logits(decoder: "Decoder", tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch answers"]:
@@ -238,7 +251,10 @@ class _Evaluation:
         base: int,
         whole: Float[Tensor, "batch time width"] | None,
     ) -> Float[Tensor, "batch places width"]:
-        """Attention at `positions` over the whole past, streamed: running maximum, normaliser, weighted sum."""
+        """Attention at `positions` over the whole past, streamed: running maximum, normaliser, weighted sum.
+
+        The sum is of the stream's columns; the value projection, being linear, is applied to it once.
+        """
         spec, wide = mixer.spec, accumulator(x.dtype)
         group = spec.heads // spec.kv_heads
         batch, places, _ = x.shape
@@ -247,8 +263,9 @@ class _Evaluation:
         rows = positions.repeat_interleave(group)
         maximum = torch.full((batch, spec.kv_heads, places * group), -torch.inf, dtype=wide)
         normaliser = torch.zeros_like(maximum)
-        weighted = torch.zeros(*maximum.shape, spec.value_dim, dtype=wide)
-        for chunk in self._chunks(index, base, whole, places * spec.heads):
+        weighted = torch.zeros(*maximum.shape, self.width, dtype=wide)
+        reads = columns_read(mixer.key.weight), columns_read(mixer.value.weight)
+        for chunk in self._chunks(reads[0] | reads[1], index, base, whole, places * spec.heads):
             keys = _heads(chunk.project(mixer.key.weight), spec.kv_heads).to(wide)
             scores = _matmul(queries, keys.transpose(2, 3))
             columns = chunk.start + torch.arange(scores.shape[-1])
@@ -258,11 +275,12 @@ class _Evaluation:
             known = new_maximum.isfinite()
             shrink = torch.where(known, (maximum - new_maximum).exp(), 1.0)
             weights = torch.where(known[..., None], (scores - new_maximum[..., None]).exp(), 0.0)
-            values = _heads(chunk.project(mixer.value.weight), spec.kv_heads).to(wide)
             normaliser = shrink * normaliser + weights.sum(dim=-1)
-            weighted = shrink[..., None] * weighted + _matmul(weights, values)
+            weighted = shrink[..., None] * weighted + chunk.weigh(weights, self.width)
             maximum = new_maximum
-        read = (weighted / normaliser[..., None]).view(batch, spec.kv_heads, places, group, spec.value_dim)
+        value = mixer.value.weight.to(wide).view(spec.kv_heads, spec.value_dim, self.width)
+        read = (weighted / normaliser[..., None]) @ value.transpose(1, 2)
+        read = read.view(batch, spec.kv_heads, places, group, spec.value_dim)
         return mixer.out(read.permute(0, 2, 1, 3, 4).reshape(batch, places, -1).to(x.dtype))
 
     # -- the stream, where it is demanded ----------------------------------------------------------------------------
@@ -270,9 +288,15 @@ class _Evaluation:
     def _stream_at(self, positions: Int[Tensor, " places"]) -> Float[Tensor, "batch places width"]:
         return self.decoder.embed_tokens(self.tokens[:, positions]) + self.decoder.embed_positions(positions)
 
-    def _chunks(self, index: int, base: int, whole: Tensor | None, queries: int) -> Iterator[Chunk]:
-        """The input of layer `index` at all positions, on the columns demanded everywhere, for so many queries."""
-        needs = [self.demands[index].everywhere]
+    def _chunks(
+        self, wanted: Bool[Tensor, " width"], index: int, base: int, whole: Tensor | None, queries: int
+    ) -> Iterator[Chunk]:
+        """The wanted columns of the input of layer `index` at all positions, for so many queries.
+
+        They are made from what is known at all positions: the embedding, or the input of layer `base`. No mixer in
+        between writes them, or they would be known further up; position-wise maps may.
+        """
+        needs = [wanted]
         for block in reversed(self.blocks[base:index]):
             needs.append(map_demand(block.pointwise, needs[-1]))
         needs.reverse()

@@ -28,6 +28,7 @@ from hopbound.mixers.mixer import (
 )
 
 EPSILON = 1e-6
+CHUNK = 64
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,13 @@ def features(u: Tensor) -> Tensor:
     return elu(u.to(accumulator(u.dtype))) + 1
 
 
-def linear_attention(
+def linear_attention_by_steps(
     queries: Float[Tensor, "batch heads time key_dim"],
     keys: Float[Tensor, "batch heads time key_dim"],
     values: Float[Tensor, "batch heads time value_dim"],
     memory: Memory,
 ) -> tuple[Float[Tensor, "batch heads time value_dim"], Memory]:
-    """The recurrence above, step by step; `queries` and `keys` are after the feature map."""
+    """The definition: the recurrence above, a token at a time; `queries` and `keys` are after the feature map."""
     matrix, normaliser = memory.matrix, memory.normaliser
     outputs = []
     for q, k, v in zip(queries.unbind(2), keys.unbind(2), values.unbind(2), strict=True):
@@ -58,6 +59,26 @@ def linear_attention(
         read = (q[..., None, :] @ matrix)[..., 0, :]
         outputs.append(read / ((normaliser * q).sum(-1, keepdim=True) + EPSILON))
     return torch.stack(outputs, dim=2), Memory(matrix, normaliser)
+
+
+def linear_attention(
+    queries: Float[Tensor, "batch heads time key_dim"],
+    keys: Float[Tensor, "batch heads time key_dim"],
+    values: Float[Tensor, "batch heads time value_dim"],
+    memory: Memory,
+) -> tuple[Float[Tensor, "batch heads time value_dim"], Memory]:
+    """The same by chunks: inside a chunk tril(φ(Q) φ(K)ᵀ) V, between chunks the state."""
+    matrix, normaliser = memory.matrix, memory.normaliser
+    outputs = []
+    chunks = (part.split(CHUNK, dim=2) for part in (queries, keys, values))
+    for q, k, v in zip(*chunks, strict=True):
+        inside = (q @ k.transpose(2, 3)).tril()
+        read = inside @ v + q @ matrix
+        scale = inside.sum(-1, keepdim=True) + q @ normaliser[..., None]
+        outputs.append(read / (scale + EPSILON))
+        matrix = matrix + k.transpose(2, 3) @ v
+        normaliser = normaliser + k.sum(dim=2)
+    return torch.cat(outputs, dim=2), Memory(matrix, normaliser)
 
 
 class LinearAttention(Mixer[MatrixState, Memory]):

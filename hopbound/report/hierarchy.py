@@ -34,7 +34,7 @@ def write_report(folder: Path) -> Path:
     """Write `report.html`, and the table as `hierarchy.svg`, beside `hierarchy.json`.
 
     Raises:
-        InputError: jinja2 or altair is not installed, or the folder holds no results.
+        InputError: the folder holds no results.
     """
     document = read_hierarchy(folder)
     cells = [_shown_cell(folder, cell) for cell in document["cells"]]
@@ -49,10 +49,8 @@ def write_report(folder: Path) -> Path:
 
 
 def _template(name: str) -> Any:
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise InputError("extra", "report", "pip install 'hopbound[report]' for reports") from error
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("hopbound.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -127,16 +125,10 @@ def _shown_pair(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_figure(document: dict[str, Any], path: Path) -> None:
-    """The table as a picture; the ending of `path` says which kind (.svg or .png).
+    """The table as a picture; the ending of `path` says which kind (.svg or .png)."""
+    import altair as alt
+    import vl_convert
 
-    Raises:
-        InputError: altair or vl-convert is not installed.
-    """
-    try:
-        import altair as alt
-        import vl_convert
-    except ImportError as error:
-        raise InputError("extra", "report", "pip install 'hopbound[report]' for figures") from error
     rows = [
         {
             "stack": cell["stack"],
@@ -156,10 +148,17 @@ def write_figure(document: dict[str, Any], path: Path) -> None:
     boxes = base.mark_rect(stroke="white", strokeWidth=3).encode(
         color=alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(COLORS), range=list(COLORS.values())))
     )
-    text = base.mark_text(lineBreak="\n", fontSize=12, lineHeight=15).encode(text="text:N")
+    text = [
+        base.transform_filter(f"datum.text.length == {lines}")
+        .mark_text(lineBreak="\n", fontSize=12, lineHeight=15, dy=-7 * (lines - 1))
+        .encode(text="text:N")
+        for lines in (1, 2)
+    ]
     sizes = document["sizes"]
     title = f"{sizes['heads']} head of dimension {sizes['head_dim']}, {sizes['bits']} bits"
-    chart = (boxes + text).properties(width=620, height=len(stacks) * 44, title=title).configure_view(stroke=None)
+    chart = (
+        alt.layer(boxes, *text).properties(width=620, height=len(stacks) * 44, title=title).configure_view(stroke=None)
+    )
     chart = chart.configure(background="white").configure_axis(domain=False, ticks=False)
     drawing = vl_convert.vegalite_to_png(chart.to_dict(), scale=2) if path.suffix == ".png" else None
     with replacing(path) as temporary:
