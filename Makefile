@@ -16,15 +16,14 @@ test-all: lint
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff format --check hopbound tests benchmarks
-	$(BIN)/ruff check hopbound tests benchmarks
+	$(BIN)/ruff format --check hopbound tests docs
+	$(BIN)/ruff check hopbound tests docs
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
 # What the README and docs/ show of the program's output, made anew from a run.
 docs-output: $(VENV)/.main
-	$(BIN)/hopbound hierarchy --out $(OUT) > docs/hierarchy.txt
-	cp $(OUT)/hierarchy.svg docs/hierarchy.svg
+	$(BIN)/python docs/refresh.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -138,7 +138,7 @@ def _verify_model(folder: Path) -> str:
     how = "all" if found["exhaustive"] else "random and adversarial"
     return (
         f"{found['instances']} instances ({how}), accuracy {found['accuracy']:.4g}, "
-        f"smallest margin {found['smallest_margin']:.4g}"
+        f"smallest margin {found['smallest_margin']:.4f}"
     )
 
 

@@ -84,7 +84,7 @@ def command(
                 f"verdict   {result.verdict}: {hops} hop{plural} by {plan.construction}: {', '.join(moves)}",
                 f"prompt    {task.prompt_length:,} tokens, D = {task.domains}, M = {task.values}, n = {task.n}",
                 f"asked     {verification.instances:,} instances, {how}, in {verification.dtype}",
-                f"accuracy  {verification.accuracy:.6g}, smallest margin {verification.smallest_margin:.6g}",
+                f"accuracy  {verification.accuracy:.6g}, smallest margin {verification.smallest_margin:.4f}",
                 f"written   {result.path if result.path is not None else 'nothing (give --out)'}",
             ]
         )

@@ -1,0 +1,101 @@
+"""Make what the documents show of the program anew: outputs of commands, the figure, the table of mixers.
+
+    python docs/refresh.py            rewrite README.md, docs/hierarchy.svg and docs/schedules.md
+    python docs/refresh.py --check    say what differs; exit code 1 if anything does
+
+In README.md a block after `<!-- output: NAME -->` starts with `$ command`; what follows is that command's output. All
+commands run in one empty folder, in order.
+"""
+
+import argparse
+import difflib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"(<!-- output: (?P<name>\w+) -->\n```console\n\$ (?P<command>[^\n]*)\n)(?P<shown>.*?)(```)", re.S)
+MIXERS = re.compile(r"(<!-- mixers -->\n)(.*?)(<!-- end -->)", re.S)
+
+
+def run(command: str, folder: Path) -> str:
+    """Standard output of one command line."""
+    words = shlex.split(command)
+    program = [sys.executable, "-m", "hopbound", *words[1:]]
+    return subprocess.run(program, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def mixers_table() -> str:
+    """The table of mixers, from the specs."""
+    from hopbound.architecture import ROWS
+
+    states = {
+        "Attention": "none | H (d_v + 2) | H_kv (d_k + d_v)",
+        "LatentAttention": "none | H (d_v + 2) | latent + rotary part",
+        "SelectiveAttention": "none | k (1 + H (d_v + 2)) | H_kv (d_k + d_v)",
+        "WindowAttention": "H_kv (d_k + d_v) (W - 1) | none | none",
+        "GroupedState": "H d_head N | none | none",
+        "Columns": "(k - 1) channels | none | none",
+        "Pointwise": "none | none | none",
+    }
+    special = {
+        "linear": "H (d_k d_v + d_k)",
+        "rfa": "H (2 d_k d_v + 2 d_k)",
+        "poly": "H (r d_v + r), r = 1 + d_k + d_k²",
+        "mlstm": "H (d_k d_v + d_k + 1)",
+        "loglinear": "levels H d_k d_v",
+        "mamba": "channels N",
+        "rglru": "channels",
+        "rwkv4": "3 channels",
+    }
+    lines = ["| name | keys | state | summary | cache a token | what |", "|---|---|---|---|---|---|"]
+    for name, row in ROWS.items():
+        sizes = states.get(row.family.__name__) or f"{special.get(name, 'H d_k d_v')} | none | none"
+        keys = " ".join(row.keys)
+        lines.append(f"| `{name}` | {keys} | {sizes} | {row.about} |")
+    return "\n".join(lines) + "\n"
+
+
+def refreshed(folder: Path, only: set[str] | None = None) -> dict[Path, str]:
+    """The documents as they should be; `only` limits which command blocks are run again."""
+
+    def replace(match: re.Match[str]) -> str:
+        if only is not None and match["name"] not in only:
+            return match[0]
+        return match[1] + run(match["command"], folder) + match[5]
+
+    readme, schedules = ROOT / "README.md", ROOT / "docs" / "schedules.md"
+    texts = {readme: BLOCK.sub(replace, readme.read_text(encoding="utf-8"))}
+    texts[schedules] = MIXERS.sub(lambda m: m[1] + mixers_table() + m[3], schedules.read_text(encoding="utf-8"))
+    figure = folder / "hierarchy" / "hierarchy.svg"
+    if figure.is_file():
+        texts[ROOT / "docs" / "hierarchy.svg"] = figure.read_text(encoding="utf-8")
+    return texts
+
+
+def main() -> int:
+    """Rewrite, or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="say what differs, write nothing")
+    arguments = parser.parse_args()
+    differs = False
+    with tempfile.TemporaryDirectory() as name:
+        for path, text in refreshed(Path(name)).items():
+            old = path.read_text(encoding="utf-8") if path.is_file() else ""
+            if old == text:
+                continue
+            differs = True
+            if arguments.check:
+                lines = difflib.unified_diff(old.splitlines(), text.splitlines(), path.name, "refreshed", lineterm="")
+                print("\n".join(lines))
+            else:
+                path.write_text(text, encoding="utf-8")
+                print(f"rewritten: {path.relative_to(ROOT)}")
+    return int(differs and arguments.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
