@@ -287,17 +287,32 @@ def _branches(problem: Problem, rough: Relaxed) -> list[Relaxed]:
     return sorted(found)[:MAX_DESCENTS] or [rough]
 
 
+def _hard_end(problem: Problem) -> Point:
+    """Where no layer hears anything: all functions but the last as small as they get, the last one too long to hold.
+
+    One table each for the others (`x_l = 1`), two values but for 8 of the last but one, of which 7 are reached: with
+    21 queries 21 log(8/7) - log 8 ≥ 1, which is (A2) at δ = 0.
+    """
+    L, held = problem.hops, max(problem.states)
+    queries = held // (7 * max(1, held.bit_length() - 4)) + 1
+    return Point(2, (21,) * (L - 2) + (queries,), (1,) * L, (2,) * (L - 2) + (8,), True)
+
+
 def refine(problem: Problem, rough: Relaxed) -> Iterator[Instance]:
     """The best instance found near a continuous optimum, then the same with ever more room for rounding errors."""
-    solving = solver(problem, _point(problem, rough.first, rough.y))
     best: Instance | None = None
-    for option in _branches(problem, rough):
-        instance = solving.solve(_point(problem, rough.first, option.y))
+    points = [_point(problem, rough.first, option.y) for option in _branches(problem, rough)]
+    if not any(problem.summaries) and not problem.paper:
+        points.append(_hard_end(problem))
+    for point in points:
+        solving = solver(problem, point)
+        instance = solving.solve(point)
         if instance is not None:
             instance = descend(solving, instance)
             if best is None or total(problem, instance) < total(problem, best):
                 best = instance
     if best is not None:
+        solving = solver(problem, best.point)
         for tolerance in TOLERANCES:
             instance = solving.solve(best.point, tolerance, 0.0)
             if instance is not None:

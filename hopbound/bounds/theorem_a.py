@@ -32,7 +32,7 @@ def problems(stack: Runs, hops: int, paper: bool) -> Iterator[tuple[Problem, int
     hears, and it is shorter to let unused layers take the first functions and to make the last one hard.
     """
     F = len(stack.summaries)
-    unused = 0 if F else min(hops - 1, MAX_UNUSED)
-    if 1 <= F + unused < hops:
-        states, summaries = (0,) * unused + stack.states, (0,) * unused + stack.summaries
-        yield Problem("A", states, summaries, paper, hops - F - unused - 1), unused
+    for unused in (0,) if F else range(1, min(hops - 1, MAX_UNUSED) + 1):
+        if 1 <= F + unused < hops:
+            states, summaries = (0,) * unused + stack.states, (0,) * unused + stack.summaries
+            yield Problem("A", states, summaries, paper, hops - F - unused - 1), unused
