@@ -13,6 +13,7 @@ All sizes count elements for one sequence; bits follow from the `Precisions` of 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from enum import Enum
+from typing import ClassVar
 
 from hopbound.errors import InputError
 
@@ -88,14 +89,15 @@ class MixerSpec(ABC):
     """Name and sizes of one mixer. Subclasses are the size families of `sizes.py`; none is subclassed further.
 
     Which fields are keys of the schedule grammar, and how the others follow from them, is said in `specs.py`.
+
+    Attributes:
+        name: in the schedule grammar.
+        kind: whether the past is seen in full, through a state, or not at all; each family says.
     """
 
-    name: str
+    kind: ClassVar[Kind]
 
-    @property
-    @abstractmethod
-    def kind(self) -> Kind:
-        """Whether the past is seen in full, through a state, or not at all."""
+    name: str
 
     @property
     @abstractmethod

@@ -18,7 +18,7 @@ MAX_LAYERS = 10_000
 MAX_DEPTH = 64
 
 _TOKEN = re.compile(
-    r"(?P<space>[\s,]+)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>-?\d+(?:\.\d+)?)|(?P<mark>[*()|=\[\]])"
+    r"(?P<space>[\s,]+)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>-?[0-9]+(?:\.[0-9]+)?)|(?P<mark>[*()|=\[\]])"
 )
 
 
@@ -121,7 +121,7 @@ class _Reader:
                     raise self.error(key_at, "each key once")
                 self.next += 1
                 self.take("=", "'=' after the key")
-                given[key] = self.count("a whole number that is not negative", least=0)
+                given[key] = self.count("a whole number of at most 15 digits, not negative", least=0)
                 if self.peek(","):
                     self.next += 1
                     continue

@@ -18,6 +18,7 @@ itself, so W - 1 earlier ones.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hopbound.architecture.mixer import Elements, Kind, MixerSpec
 
@@ -26,15 +27,12 @@ from hopbound.architecture.mixer import Elements, Kind, MixerSpec
 class Attention(MixerSpec):
     """Softmax attention over the whole past; `kv_heads` < `heads` is grouped-query attention."""
 
+    kind: ClassVar[Kind] = Kind.FULL
+
     heads: int
     kv_heads: int
     head_dim: int
     value_dim: int
-
-    @property
-    def kind(self) -> Kind:
-        """Full."""
-        return Kind.FULL
 
     @property
     def width(self) -> int:
@@ -54,15 +52,12 @@ class Attention(MixerSpec):
 class LatentAttention(MixerSpec):
     """Multi-head latent attention (arXiv 2405.04434): one latent and one rotary key a token, values up-projected."""
 
+    kind: ClassVar[Kind] = Kind.FULL
+
     heads: int
     latent: int
     rope_dim: int
     value_dim: int
-
-    @property
-    def kind(self) -> Kind:
-        """Full."""
-        return Kind.FULL
 
     @property
     def width(self) -> int:
@@ -77,7 +72,9 @@ class LatentAttention(MixerSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectiveAttention(MixerSpec):
-    """Attention over the k best of all past blocks of `block` tokens, chosen by the query."""
+    """Attention over the k best of all past blocks of `block` tokens, chosen by the query; for claims a full layer."""
+
+    kind: ClassVar[Kind] = Kind.FULL
 
     heads: int
     kv_heads: int
@@ -85,11 +82,6 @@ class SelectiveAttention(MixerSpec):
     value_dim: int
     k: int
     block: int
-
-    @property
-    def kind(self) -> Kind:
-        """Full: for claims a sparse layer is a full layer with its own summary size."""
-        return Kind.FULL
 
     @property
     def width(self) -> int:
@@ -109,16 +101,13 @@ class SelectiveAttention(MixerSpec):
 class WindowAttention(MixerSpec):
     """Softmax attention over a window, chunk or block of `w` tokens, the token itself included."""
 
+    kind: ClassVar[Kind] = Kind.BOUNDED
+
     heads: int
     kv_heads: int
     head_dim: int
     value_dim: int
     w: int
-
-    @property
-    def kind(self) -> Kind:
-        """Bounded."""
-        return Kind.BOUNDED
 
     @property
     def width(self) -> int:
@@ -145,6 +134,8 @@ class MatrixState(MixerSpec):
         conv: width of the short convolution over queries, keys and values; 0 if there is none.
     """
 
+    kind: ClassVar[Kind] = Kind.BOUNDED
+
     heads: int
     head_dim: int
     features: int
@@ -153,11 +144,6 @@ class MatrixState(MixerSpec):
     levels: int
     normaliser: int
     scalars: int
-
-    @property
-    def kind(self) -> Kind:
-        """Bounded."""
-        return Kind.BOUNDED
 
     @property
     def width(self) -> int:
@@ -179,16 +165,13 @@ class MatrixState(MixerSpec):
 class GroupedState(MixerSpec):
     """Mamba-2 (arXiv 2405.21060): `state` numbers for each channel of a head, B and C shared by `groups`."""
 
+    kind: ClassVar[Kind] = Kind.BOUNDED
+
     heads: int
     head_dim: int
     state: int
     groups: int
     conv: int
-
-    @property
-    def kind(self) -> Kind:
-        """Bounded."""
-        return Kind.BOUNDED
 
     @property
     def width(self) -> int:
@@ -208,14 +191,11 @@ class GroupedState(MixerSpec):
 class ChannelState(MixerSpec):
     """`state` numbers a channel: Mamba (arXiv 2312.00752), RG-LRU (one), RWKV-4 (numerator, denominator, maximum)."""
 
+    kind: ClassVar[Kind] = Kind.BOUNDED
+
     channels: int
     state: int
     conv: int
-
-    @property
-    def kind(self) -> Kind:
-        """Bounded."""
-        return Kind.BOUNDED
 
     @property
     def width(self) -> int:
@@ -232,13 +212,10 @@ class ChannelState(MixerSpec):
 class Columns(MixerSpec):
     """The last `kernel` - 1 columns of `channels`: a causal convolution, or a token shift (`kernel` = 2)."""
 
+    kind: ClassVar[Kind] = Kind.BOUNDED
+
     channels: int
     kernel: int
-
-    @property
-    def kind(self) -> Kind:
-        """Bounded."""
-        return Kind.BOUNDED
 
     @property
     def width(self) -> int:
@@ -255,10 +232,7 @@ class Columns(MixerSpec):
 class Pointwise(MixerSpec):
     """A layer that moves nothing between positions; it has no size that matters here."""
 
-    @property
-    def kind(self) -> Kind:
-        """Pointwise."""
-        return Kind.POINTWISE
+    kind: ClassVar[Kind] = Kind.POINTWISE
 
     @property
     def width(self) -> int:

@@ -17,6 +17,7 @@ ADVERSARIAL_INSTANCES = 1_000
 LONG_PROMPT = 10**5
 LONG_RANDOM_INSTANCES = 20
 LONG_ADVERSARIAL_INSTANCES = 4
+NOT_A_MARGIN = -1e30  # of an instance whose logits are not numbers
 _TOKENS_DRAWN_AT_ONCE = 2**23
 
 
@@ -90,7 +91,7 @@ def verify_model(decoder: Decoder, task: FunctionComposition, seed: int = 0) -> 
             done += len(logits)
             wanted = logits.gather(1, answers[:, None])
             best_other = logits.scatter(1, answers[:, None], -torch.inf).amax(dim=1, keepdim=True)
-            margin = (wanted - best_other)[:, 0]
+            margin = (wanted - best_other)[:, 0].nan_to_num(nan=NOT_A_MARGIN)
             right += int((margin > 0).sum())
             smallest = min(smallest, float(margin.min()))
     count = ordinary + adversarial

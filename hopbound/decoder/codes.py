@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from hopbound.errors import RejectedError
+
 
 @dataclass(frozen=True)
 class DigitField:
@@ -33,6 +35,24 @@ class DigitField:
     def columns(self) -> range:
         """The stream's columns that hold it."""
         return range(self.column, self.column + self.bits)
+
+    @classmethod
+    def from_json(cls, value: object, width: int) -> "DigitField":
+        """From `asdict`, within a stream of `width` columns.
+
+        Raises:
+            RejectedError: other keys, or numbers that are none or out of range.
+        """
+        fields = exactly(value, "digit field", ("column", "divisor", "modulus", "bits"))
+        field = cls(
+            whole(fields["column"], "column", 0),
+            whole(fields["divisor"], "divisor", 1),
+            whole(fields["modulus"], "modulus", 1),
+            whole(fields["bits"], "bits", 0, 62),
+        )
+        if field.column + field.bits > width:
+            raise RejectedError(f"column: {field.column} + {field.bits} digits, expected at most {width} columns")
+        return field
 
 
 @dataclass(frozen=True)
@@ -57,9 +77,10 @@ class TokenCode:
         return {"fields": [asdict(field) for field in self.fields]}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "TokenCode":
-        """From `to_json`."""
-        return cls(tuple(DigitField(**field) for field in value["fields"]))
+    def from_json(cls, value: object, width: int) -> "TokenCode":
+        """From `to_json`; RejectedError as `DigitField.from_json`."""
+        fields = listed(exactly(value, "token code", ("fields",))["fields"], "token fields")
+        return cls(tuple(DigitField.from_json(field, width) for field in fields))
 
 
 @dataclass(frozen=True)
@@ -70,6 +91,18 @@ class SegmentCode:
     length: int
     fields: tuple[DigitField, ...]
     constants: tuple[tuple[int, float], ...]
+
+    @classmethod
+    def from_json(cls, value: object, width: int) -> "SegmentCode":
+        """From a segment of `PositionCode.to_json`; RejectedError as `DigitField.from_json`."""
+        parts = exactly(value, "segment", ("name", "length", "fields", "constants"))
+        constants = []
+        for constant in listed(parts["constants"], "constants"):
+            if not isinstance(constant, list) or len(constant) != 2 or not isinstance(constant[1], int | float):
+                raise RejectedError(f"constant: {constant!r}, expected a column and a number")
+            constants.append((whole(constant[0], "constant's column", 0, width - 1), float(constant[1])))
+        fields = tuple(DigitField.from_json(field, width) for field in listed(parts["fields"], "fields"))
+        return cls(str(parts["name"]), whole(parts["length"], "length", 0), fields, tuple(constants))
 
 
 @dataclass(frozen=True)
@@ -115,19 +148,10 @@ class PositionCode:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "PositionCode":
-        """From `to_json`."""
-        return cls(
-            tuple(
-                SegmentCode(
-                    segment["name"],
-                    segment["length"],
-                    tuple(DigitField(**field) for field in segment["fields"]),
-                    tuple((column, value) for column, value in segment["constants"]),
-                )
-                for segment in value["segments"]
-            )
-        )
+    def from_json(cls, value: object, width: int) -> "PositionCode":
+        """From `to_json`; RejectedError as `DigitField.from_json`."""
+        segments = listed(exactly(value, "position code", ("segments",))["segments"], "segments")
+        return cls(tuple(SegmentCode.from_json(segment, width) for segment in segments))
 
 
 @dataclass(frozen=True)
@@ -147,9 +171,42 @@ class ReadoutCode:
         return asdict(self.field)
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "ReadoutCode":
-        """From `to_json`."""
-        return cls(DigitField(**value))
+    def from_json(cls, value: object, width: int) -> "ReadoutCode":
+        """From `to_json`; RejectedError as `DigitField.from_json`."""
+        return cls(DigitField.from_json(value, width))
+
+
+def exactly(value: object, name: str, keys: Sequence[str]) -> Mapping[str, Any]:
+    """A JSON object with these keys and no others.
+
+    Raises:
+        RejectedError: it is none.
+    """
+    if not isinstance(value, dict) or set(value) != set(keys):
+        raise RejectedError(f"{name}: {repr(value)[:80]}, expected an object with the keys {', '.join(keys)}")
+    return value
+
+
+def listed(value: object, name: str) -> list[Any]:
+    """A JSON list.
+
+    Raises:
+        RejectedError: it is none.
+    """
+    if not isinstance(value, list):
+        raise RejectedError(f"{name}: {repr(value)[:80]}, expected a list")
+    return value
+
+
+def whole(value: object, name: str, least: int, most: int = 2**40) -> int:
+    """A whole number in a range.
+
+    Raises:
+        RejectedError: it is none.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise RejectedError(f"{name}: {repr(value)[:80]}, expected a whole number from {least} to {most}")
+    return value
 
 
 def bit_length(count: int) -> int:

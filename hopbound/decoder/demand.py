@@ -31,7 +31,7 @@ from hopbound.mixers.mixer import accumulator, columns_read
 if TYPE_CHECKING:
     from hopbound.decoder.model import Decoder, PointwiseMap
 
-CHUNK_ELEMENTS = 2**24
+CHUNK_ELEMENTS = 2**20  # small enough to stay in the allocator's cache
 BATCH_ELEMENTS = 2**27
 TABLE_ELEMENTS = 2**26
 
@@ -164,9 +164,18 @@ class _Evaluation:
         demand = Demand(self._none(), self._read_out_columns(), last)
         demands = [demand]
         for index in reversed(range(len(self.blocks))):
+            demands[-1] = demand = self._all_or_few(index, demand)
             demand = self._demand_before(index, demand)
             demands.append(demand)
         return demands[::-1]
+
+    def _all_or_few(self, index: int, after: Demand) -> Demand:
+        """The demand after a layer: at all positions if the layer's mixers write what is demanded everywhere."""
+        block = self.blocks[index]
+        everywhere = map_demand(block.pointwise, after.everywhere)
+        if any((mixer.writes() & everywhere).any() for mixer in block.each_mixer()):
+            return Demand(self._none(), after.at | after.everywhere, self.all_positions)
+        return after
 
     def _demand_before(self, index: int, after: Demand) -> Demand:
         block = self.blocks[index]
@@ -175,11 +184,8 @@ class _Evaluation:
         everywhere = map_demand(block.pointwise, after.everywhere)
         at = map_demand(block.pointwise, after.at)
         positions = after.positions
-        mixers = block.each_mixer()
-        if any((mixer.writes() & everywhere).any() for mixer in mixers):
-            at, everywhere, positions = at | everywhere, self._none(), self.all_positions
         before_everywhere, before_at, before_positions = everywhere.clone(), at.clone(), [positions]
-        for mixer in mixers:
+        for mixer in block.each_mixer():
             if not (mixer.writes() & (at | everywhere)).any():
                 continue
             reads = mixer.reads()
@@ -214,12 +220,12 @@ class _Evaluation:
         whole: Tensor | None = None
         for index, block in enumerate(self.blocks):
             here, after = self.demands[index], self.demands[index + 1]
-            if len(here.positions) == self.length:
-                base, whole = index, x
             kept = torch.searchsorted(here.positions, after.positions)
             wanted = after.at | after.everywhere
             wanted = map_demand(block.pointwise, wanted)
             normed = block.norm(x)
+            if len(here.positions) == self.length:
+                base, whole = index, normed
             total = x[:, kept]
             for mixer in block.each_mixer():
                 if not (mixer.writes() & wanted).any():
@@ -354,7 +360,7 @@ class _Evaluation:
         return x
 
 
-def _matmul(a: Float[Tensor, "batch heads p q"], b: Float[Tensor, "any heads q r"]) -> Float[Tensor, "batch heads p r"]:
+def _matmul(a: Float[Tensor, "batch heads p q"], b: Float[Tensor, "any some q r"]) -> Float[Tensor, "batch heads p r"]:
     """`a @ b`; where `b` is the same for the whole batch, one product without a copy for each example."""
     if b.shape[0] != 1:
         return a @ b

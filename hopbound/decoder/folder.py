@@ -4,16 +4,16 @@
 """
 
 import hashlib
-import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from hopbound.decoder.model import Decoder, DecoderConfig
 from hopbound.errors import InputError, RejectedError
@@ -74,7 +74,8 @@ def save_model(
         temporary = Path(name) / folder.name
         temporary.mkdir()
         weights = temporary / "model.safetensors"
-        save_file({key: value.contiguous() for key, value in decoder.state_dict().items()}, weights)
+        tensors = {key: value.contiguous() for key, value in decoder.state_dict().items()}
+        weights.write_bytes(save(tensors))
         document = {
             "schema": SCHEMA,
             "config": decoder.config.to_json(),
@@ -84,9 +85,15 @@ def save_model(
             "claim": None if claim is None else dict(claim),
         }
         write_json(temporary / "model.json", document)
+        old = Path(name) / "replaced"
         if folder.exists():
-            shutil.rmtree(folder)
-        temporary.replace(folder)
+            folder.replace(old)
+        try:
+            temporary.replace(folder)
+        except BaseException:
+            if old.exists():
+                old.rename(folder)
+            raise
 
 
 def load_model(folder: Path) -> ModelFolder:
@@ -100,14 +107,17 @@ def load_model(folder: Path) -> ModelFolder:
         raise RejectedError(f"model.json: schema {document.get('schema')!r}, expected {SCHEMA!r}")
     if set(document) != _KEYS:
         raise RejectedError(f"model.json: keys {sorted(set(document) ^ _KEYS)} are missing or unknown")
+    for key, kinds in (("notes", (dict,)), ("task", (dict, NoneType)), ("claim", (dict, NoneType))):
+        if not isinstance(document[key], kinds):
+            raise RejectedError(f"model.json: {key} is {document[key]!r}, expected an object")
     try:
-        name, dtype, sha256 = (document["weights"][key] for key in ("file", "dtype", "sha256"))
+        name, dtype, sha256 = (str(document["weights"][key]) for key in ("file", "dtype", "sha256"))
         weights = folder / Path(name).name
         if not weights.is_file():
-            raise RejectedError(f"{name}: no such file in {folder.name}")
+            raise RejectedError(f"model.json: {name}: no such file in {folder.name}")
         found = file_sha256(weights)
         if found != sha256:
-            raise RejectedError(f"{name}: sha256 {found[:12]}…, model.json says {str(sha256)[:12]}…")
+            raise RejectedError(f"{name}: sha256 {found[:12]}…, model.json says {sha256[:12]}…")
         config = DecoderConfig.from_json(document["config"])
         with torch.device("meta"):
             decoder = Decoder(config)

@@ -11,7 +11,7 @@ tables, RMS norm and 1/√d scores.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from math import inf
 from typing import Any, Literal
 
@@ -21,11 +21,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from hopbound.architecture import Architecture, Precisions, parse_schedule
-from hopbound.decoder.codes import PositionCode, ReadoutCode, TokenCode
+from hopbound.decoder.codes import PositionCode, ReadoutCode, TokenCode, exactly, listed, whole
 from hopbound.errors import InputError, RejectedError
 from hopbound.mixers import Mixer, make_mixer
 
 ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
+NORMS = ("none", "rms")
 SCORE_SCALES: dict[str, float | None] = {"one": 1.0, "rsqrt": None}
 
 
@@ -71,12 +72,7 @@ class DecoderConfig:
         positions = self.positions.to_json() if isinstance(self.positions, PositionCode) else self.positions
         return {
             "schedule": self.schedule,
-            "precisions": {
-                "activation": self.precisions.activation,
-                "kv": self.precisions.kv,
-                "state": self.precisions.state,
-                "summary": self.precisions.summary,
-            },
+            "precisions": asdict(self.precisions),
             "vocabulary": self.vocabulary,
             "answers": self.answers,
             "width": self.width,
@@ -90,30 +86,49 @@ class DecoderConfig:
         }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "DecoderConfig":
+    def from_json(cls, value: object) -> "DecoderConfig":
         """From `to_json`.
 
         Raises:
             RejectedError: missing, unknown or ill-typed fields.
         """
         try:
-            rest = dict(value)
-            positions = rest.pop("positions")
-            tokens, readout = rest.pop("tokens"), rest.pop("readout")
-            if rest["activation"] not in ACTIVATIONS or rest["scores"] not in SCORE_SCALES:
-                raise RejectedError("model config: unknown activation or score scale")
-            if rest["norm"] not in ("none", "rms"):
-                raise RejectedError("model config: unknown norm")
-            return cls(
-                tokens=TokenCode.from_json(tokens) if tokens is not None else None,
-                positions=PositionCode.from_json(positions) if isinstance(positions, dict) else positions,
-                readout=ReadoutCode.from_json(readout) if readout is not None else None,
-                precisions=Precisions(**rest.pop("precisions")),
-                hidden=tuple(rest.pop("hidden")),
-                **rest,
-            )
-        except (KeyError, TypeError, AttributeError, InputError) as error:
+            return cls._from_json(value)
+        except (RejectedError, InputError) as error:
             raise RejectedError(f"model config: {error}") from error
+
+    @classmethod
+    def _from_json(cls, value: object) -> "DecoderConfig":
+        keys = [field.name for field in fields(cls)]
+        given = exactly(value, "model config", keys)
+        for key, allowed in (("activation", ACTIVATIONS), ("scores", SCORE_SCALES), ("norm", NORMS)):
+            if given[key] not in allowed:
+                raise RejectedError(f"{key}: {given[key]!r}, expected one of {', '.join(allowed)}")
+        kinds = ("activation", "kv", "state", "summary")
+        bits = exactly(given["precisions"], "precisions", kinds)
+        width = whole(given["width"], "width", 1)
+        positions = given["positions"]
+        if isinstance(positions, dict):
+            positions = PositionCode.from_json(positions, width)
+        elif positions is not None:
+            positions = whole(positions, "positions", 1)
+        config = cls(
+            schedule=str(given["schedule"]),
+            precisions=Precisions(**{kind: whole(bits[kind], f"{kind} bits", 1) for kind in kinds}),
+            vocabulary=whole(given["vocabulary"], "vocabulary", 1),
+            answers=whole(given["answers"], "answers", 1),
+            width=width,
+            hidden=tuple(whole(units, "hidden", 0) for units in listed(given["hidden"], "hidden")),
+            activation=given["activation"],
+            norm=given["norm"],
+            scores=given["scores"],
+            tokens=None if given["tokens"] is None else TokenCode.from_json(given["tokens"], width),
+            positions=positions,
+            readout=None if given["readout"] is None else ReadoutCode.from_json(given["readout"], width),
+        )
+        if len(config.hidden) != len(config.architecture.layers):
+            raise RejectedError(f"hidden: {len(config.hidden)} numbers, expected one for each layer")
+        return config
 
 
 class PointwiseMap(nn.Module):

@@ -6,23 +6,17 @@ r"""The delta rule (DeltaNet, arXiv 2406.06484): a write first takes away what i
 State: H d_k d_v numbers. A zero key stays zero under the normalisation and writes nothing.
 """
 
+from abc import abstractmethod
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from hopbound.architecture.sizes import MatrixState
-from hopbound.mixers.mixer import (
-    Mixer,
-    Reads,
-    Sight,
-    accumulator,
-    columns_read,
-    linear,
-    merge_heads,
-    rows_written,
-    split_heads,
-)
+from hopbound.mixers.mixer import accumulator, linear, merge_heads
+from hopbound.mixers.recurrence import Recurrence
 
 
 def delta_rule(
@@ -46,60 +40,52 @@ def delta_rule(
     return torch.stack(outputs, dim=2), matrix
 
 
-class DeltaNet(Mixer[MatrixState, Tensor]):
-    """The delta rule with unit keys and a strength in (0, 1)."""
+class DeltaRecurrence(Recurrence[Tensor]):
+    """A recurrence by the delta rule, with unit queries and keys and a strength in (0, 1) for each head."""
 
     def __init__(self, spec: MatrixState, width: int) -> None:
         super().__init__(spec, width)
-        self.query = linear(width, spec.heads * spec.head_dim)
-        self.key = linear(width, spec.heads * spec.head_dim)
-        self.value = linear(width, spec.heads * spec.value_dim)
         self.strength = linear(width, spec.heads)
-        self.out = linear(spec.heads * spec.value_dim, width)
+
+    @abstractmethod
+    def decay(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time heads"] | None:
+        """The factor of each head's state before a token is written; None: 1."""
 
     def forward(
         self, x: Float[Tensor, "batch time width"], state: Float[Tensor, "batch heads key_dim value_dim"] | None = None
     ) -> tuple[Float[Tensor, "batch time width"], Float[Tensor, "batch heads key_dim value_dim"]]:
-        """Overwrite, then read."""
-        heads, wide = self.spec.heads, accumulator(x.dtype)
-        if state is None:
-            shape = (x.shape[0], heads, self.spec.head_dim, self.spec.value_dim)
-            state = torch.zeros(shape, dtype=wide, device=x.device)
+        """Decay, overwrite, then read."""
+        queries, keys, values = self.projected(x)
+        strength = self.strength(x).to(values.dtype).sigmoid().transpose(1, 2)
+        decay = self.decay(x)
         output, state = delta_rule(
-            normalize(split_heads(self.query(x), heads).to(wide), dim=-1),
-            normalize(split_heads(self.key(x), heads).to(wide), dim=-1),
-            split_heads(self.value(x), heads).to(wide),
-            self.strength(x).to(wide).sigmoid().transpose(1, 2),
-            None,
-            state,
+            normalize(queries, dim=-1),
+            normalize(keys, dim=-1),
+            values,
+            strength,
+            None if decay is None else decay.transpose(1, 2),
+            self.empty_matrix(x) if state is None else state,
         )
         return self.out(merge_heads(output).to(x.dtype)), state
 
-    @property
-    def sight(self) -> Sight:
-        """The tokens with a key and a strength that are not zero."""
-        return Sight.WRITERS
-
-    @property
-    def reach(self) -> int:
-        """Not by distance."""
-        return 0
-
-    def reads(self) -> Reads:
-        """Queries where the output is wanted; keys, strengths and values of the writers."""
-        gate = columns_read(self.key.weight, self.strength.weight)
-        return Reads(columns_read(self.query.weight), gate | columns_read(self.value.weight), gate)
-
-    def writes(self) -> Bool[Tensor, "width"]:
-        """The rows of the output projection."""
-        return rows_written(self.out.weight)
-
     def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
-        """A token whose key or strength is zero in every head leaves the state as it is."""
+        """A token leaves the state as it is if each head has a zero key or strength, and a decay of exactly 1."""
         keys = self.key(x).unflatten(-1, (self.spec.heads, self.spec.head_dim)).ne(0).any(dim=-1)
-        strength = self.strength(x).to(accumulator(x.dtype)).sigmoid().ne(0)
-        return (keys & strength).any(dim=-1)
+        changes = keys & self.strength(x).to(accumulator(x.dtype)).sigmoid().ne(0)
+        decay = self.decay(x)
+        return (changes if decay is None else changes | decay.ne(1)).any(dim=-1)
 
     def carried_elements(self, state: Float[Tensor, "batch heads key_dim value_dim"]) -> int:
         """The matrix S."""
         return state[0].numel()
+
+
+class DeltaNet(DeltaRecurrence):
+    """The delta rule as it is."""
+
+    def decay(self, x: Float[Tensor, "batch time width"]) -> None:
+        """None: what is written stays until its key is written again."""
+
+    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
+        """Keys and strengths."""
+        return self.key.weight, self.strength.weight

@@ -7,6 +7,7 @@ State: H (d_k d_v + d_k) numbers, S and z. In rounded arithmetic φ(u) is exactl
 such a key writes nothing at all.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,18 +15,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import elu
 
-from hopbound.architecture.sizes import MatrixState
-from hopbound.mixers.mixer import (
-    Mixer,
-    Reads,
-    Sight,
-    accumulator,
-    columns_read,
-    linear,
-    merge_heads,
-    rows_written,
-    split_heads,
-)
+from hopbound.mixers.mixer import accumulator, merge_heads
+from hopbound.mixers.recurrence import Recurrence
 
 EPSILON = 1e-6
 CHUNK = 64
@@ -39,9 +30,9 @@ class Memory:
     normaliser: Float[Tensor, "batch heads key_dim"]
 
 
-def features(u: Tensor) -> Tensor:
-    """The feature map φ = elu + 1, in the accumulator's precision."""
-    return elu(u.to(accumulator(u.dtype))) + 1
+def features(u: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """The feature map φ = elu + 1."""
+    return elu(u) + 1
 
 
 def linear_attention_by_steps(
@@ -81,53 +72,27 @@ def linear_attention(
     return torch.cat(outputs, dim=2), Memory(matrix, normaliser)
 
 
-class LinearAttention(Mixer[MatrixState, Memory]):
+class LinearAttention(Recurrence[Memory]):
     """Linear attention with the normaliser."""
-
-    def __init__(self, spec: MatrixState, width: int) -> None:
-        super().__init__(spec, width)
-        self.query = linear(width, spec.heads * spec.head_dim)
-        self.key = linear(width, spec.heads * spec.head_dim)
-        self.value = linear(width, spec.heads * spec.value_dim)
-        self.out = linear(spec.heads * spec.value_dim, width)
 
     def forward(
         self, x: Float[Tensor, "batch time width"], state: Memory | None = None
     ) -> tuple[Float[Tensor, "batch time width"], Memory]:
         """Write each token, then read."""
-        heads, wide = self.spec.heads, accumulator(x.dtype)
-        queries = features(split_heads(self.query(x), heads))
-        keys = features(split_heads(self.key(x), heads))
-        values = split_heads(self.value(x), heads).to(wide)
+        queries, keys, values = self.projected(x)
         if state is None:
-            shape = (x.shape[0], heads, self.spec.head_dim)
-            matrix = torch.zeros(*shape, self.spec.value_dim, dtype=wide, device=x.device)
-            state = Memory(matrix, torch.zeros(shape, dtype=wide, device=x.device))
-        output, state = linear_attention(queries, keys, values, state)
+            matrix = self.empty_matrix(x)
+            state = Memory(matrix, matrix.new_zeros(matrix.shape[:3]))
+        output, state = linear_attention(features(queries), features(keys), values, state)
         return self.out(merge_heads(output).to(x.dtype)), state
 
-    @property
-    def sight(self) -> Sight:
-        """The tokens whose key features are not all zero."""
-        return Sight.WRITERS
-
-    @property
-    def reach(self) -> int:
-        """Not by distance."""
-        return 0
-
-    def reads(self) -> Reads:
-        """Queries where the output is wanted; keys and values of the writers, keys to know who writes."""
-        gate = columns_read(self.key.weight)
-        return Reads(columns_read(self.query.weight), gate | columns_read(self.value.weight), gate)
-
-    def writes(self) -> Bool[Tensor, "width"]:
-        """The rows of the output projection."""
-        return rows_written(self.out.weight)
+    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
+        """The keys."""
+        return (self.key.weight,)
 
     def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
         """A token whose key features are all zero adds zero to S and z."""
-        return features(self.key(x)).ne(0).any(dim=-1)
+        return features(self.key(x).to(accumulator(x.dtype))).ne(0).any(dim=-1)
 
     def carried_elements(self, state: Memory) -> int:
         """S and z."""

@@ -99,7 +99,7 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
         """Elements of `state` for one sequence, counted from its tensors."""
 
 
-def columns_read(*weights: Float[Tensor, "out width"]) -> Bool[Tensor, "width"]:
+def columns_read(*weights: Float[Tensor, "_ width"]) -> Bool[Tensor, "width"]:
     """Columns that at least one of the projections reads."""
     masks = [weight.detach().ne(0).any(dim=0) for weight in weights]
     return torch.stack(masks).any(dim=0)

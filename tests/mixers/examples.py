@@ -1,0 +1,67 @@
+"""Every registered mixer with unequal dimensions and random weights, for the tests of this folder."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hopbound.architecture import ROWS, MixerSpec, mixer_spec
+from hopbound.mixers import REGISTRY, Mixer, make_mixer
+
+WIDTH = 6
+SIZES = {
+    "heads": 4,
+    "kv_heads": 2,
+    "head_dim": 3,
+    "value_dim": 5,
+    "w": 7,
+    "channels": 5,
+    "kernel": 4,
+    "state": 3,
+    "latent": 7,
+    "rope_dim": 2,
+    "groups": 2,
+    "k": 2,
+    "block": 4,
+    "levels": 7,
+}
+
+every_mixer = pytest.mark.parametrize("name", REGISTRY)
+
+
+def example_spec(name: str, **sizes: int) -> MixerSpec:
+    keys = ROWS[name].keys
+    return mixer_spec(name, {key: value for key, value in (SIZES | sizes).items() if key in keys})
+
+
+def example(name: str, dtype: torch.dtype = torch.float64, seed: int = 0, **sizes: int) -> Mixer[Any, Any]:
+    """A mixer whose every parameter, biases and gates included, is random."""
+    rng = np.random.default_rng(seed)
+    with torch.random.fork_rng(devices=[]):
+        mixer = make_mixer(example_spec(name, **sizes), WIDTH)
+    with torch.no_grad():
+        for parameter in mixer.parameters():
+            parameter.copy_(torch.from_numpy(0.6 * rng.standard_normal(tuple(parameter.shape))))
+    return mixer.to(dtype)
+
+
+def random_input(time: int, batch: int = 2, dtype: torch.dtype = torch.float64, seed: int = 1) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal((batch, time, WIDTH))).to(dtype)
+
+
+def in_pieces(mixer: Mixer[Any, Any], x: Tensor, sizes: list[int]) -> tuple[Tensor, Any]:
+    """Outputs and last state when `x` comes in pieces, the state carried on."""
+    outputs, state = [], None
+    for piece in x.split(sizes, dim=1):
+        output, state = mixer(piece, state)
+        outputs.append(output)
+    return torch.cat(outputs, dim=1), state
+
+
+def tensors(state: Any) -> list[Tensor]:
+    """The tensors that a state holds."""
+    if isinstance(state, Tensor):
+        return [state]
+    return [value for value in vars(state).values() if isinstance(value, Tensor)]
