@@ -8,6 +8,7 @@ Rows are stacks of layers, columns are hops. A cell passes through three questio
    state can hold where there is one, else for seeded random weights of the same stack.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from hopbound.errors import InputError
 from hopbound.falsify import SearchResult, Subject, break_model, random_subject
 from hopbound.falsify.subject import model_subject
 from hopbound.files import write_json
+from hopbound.mixers import check_runnable
 from hopbound.tasks import FunctionComposition
 
 SCHEMA = "hopbound/hierarchy/1"
@@ -45,6 +47,7 @@ ROOMY = ((64, 8), (16, 4), (4, 2), (2, 1))
 LIMITED_N = 4  # query parts of each hop where a state limits m
 # The task that random weights are asked, at most; the smallest with a pair is kept.
 RANDOM_M, RANDOM_N = 4, 2
+MAX_SLUG = 80  # characters of a stack in the names of its files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +175,8 @@ def run_hierarchy(
     """Fill in every cell, write witnesses, `hierarchy.json` and `report.html` below `out`.
 
     Args:
-        out: results folder; files of an earlier run are replaced one by one, each whole.
+        out: results folder; what an earlier run left for the same cells is removed before they are filled anew, so that
+            a job that is stopped leaves no file that speaks of another one's weights.
         sizes: of every stack.
         stacks: the rows, as schedules.
         hops: the columns.
@@ -180,29 +184,37 @@ def run_hierarchy(
         progress: called before each cell with the number of cells done, of all, and the cell's name.
 
     Raises:
-        InputError: a stack that is no schedule, or hops below 1; nothing is written.
+        InputError: a stack that is no schedule or cannot be run, or hops that no task has; nothing is written.
     """
-    from hopbound.report import write_report
+    from hopbound.report import REPORT_FILES, write_report
 
     sizes = sizes or RunSizes()
-    architectures = {stack: sizes.architecture(stack) for stack in stacks}
-    if any(count < 1 for count in hops):
-        raise InputError("hops", tuple(hops), "numbers of at least 1")
+    stacks, hops = tuple(dict.fromkeys(stacks)), tuple(dict.fromkeys(hops))
+    architectures = [sizes.architecture(stack) for stack in stacks]
+    for architecture in architectures:
+        check_runnable(architecture)
+    for count in hops:
+        if count < 1:
+            raise InputError("hops", count, "a number of at least 1")
+        _task(count, RANDOM_M, RANDOM_N)
+    for name in ("hierarchy.json", *REPORT_FILES):
+        (out / name).unlink(missing_ok=True)
     cells = []
-    wanted = [(stack, count) for stack in stacks for count in hops]
-    for done, (stack, count) in enumerate(wanted):
+    rows = zip(stacks, _slugs(stacks), architectures, strict=True)
+    wanted = [(stack, slug, architecture, count) for stack, slug, architecture in rows for count in hops]
+    for done, (stack, slug, architecture, count) in enumerate(wanted):
         progress(done, len(wanted), f"{stack}, {count} hop{'s' if count > 1 else ''}")
-        cells.append(fill_cell(out, stack, architectures[stack], count, seed))
+        cells.append(fill_cell(out, f"{slug}-{count}", stack, architecture, count, seed))
     progress(len(wanted), len(wanted), "report")
-    result = Hierarchy(sizes, tuple(stacks), tuple(hops), seed, tuple(cells))
+    result = Hierarchy(sizes, stacks, hops, seed, tuple(cells))
     write_json(out / "hierarchy.json", result.to_json())
     write_report(out)
     return result
 
 
-def fill_cell(out: Path, stack: str, architecture: Architecture, hops: int, seed: int) -> Cell:
-    """One cell: build, prove, break; what is found is written below `out`."""
-    name = f"{_slug(stack)}-{hops}"
+def fill_cell(out: Path, name: str, stack: str, architecture: Architecture, hops: int, seed: int) -> Cell:
+    """One cell: build, prove, break; what is found is written below `out`, in files called `name`."""
+    _forget(out, name)
     witness: list[tuple[str, str]] = []
     built = _build_cell(out / "models" / name, architecture, hops, seed)
     if built is not None:
@@ -219,9 +231,26 @@ def fill_cell(out: Path, stack: str, architecture: Architecture, hops: int, seed
     return Cell(stack, hops, built, bound, broken, tuple(witness))
 
 
-def _slug(stack: str) -> str:
-    """The stack as part of a file name: `linear-3xfull`."""
-    return "".join(c if c.isalnum() else "x" if c == "*" else "-" for c in stack)
+def _slugs(stacks: Sequence[str]) -> list[str]:
+    """The stacks as parts of file names, `linear-3xfull`; a number tells apart those that would have the same."""
+    plain = ["".join(c if c.isalnum() else "x" if c == "*" else "-" for c in stack)[:MAX_SLUG] for stack in stacks]
+    before = [plain[:row].count(slug) for row, slug in enumerate(plain)]
+    return [f"{slug}--{same + 1}" if same else slug for slug, same in zip(plain, before, strict=True)]
+
+
+def _forget(out: Path, name: str) -> None:
+    """Remove a cell's witnesses; what names another file goes before it."""
+    for file in (out / "pairs" / f"{name}.json", out / "certificates" / f"{name}.json"):
+        file.unlink(missing_ok=True)
+    for folder in (out / "pairs" / f"{name}-model", out / "models" / name, out / "models" / f"{name}-overfilled"):
+        if (folder / "model.json").is_file():
+            (folder / "model.json").unlink()  # without it the folder is no model
+            shutil.rmtree(folder)
+
+
+def _task(hops: int, m: int, n: int) -> FunctionComposition:
+    """The task with the same number of query parts at each hop and the paper's value sizes."""
+    return FunctionComposition(hops=hops, m=m, n=(n,) * (hops - 1))
 
 
 def _build_cell(folder: Path, architecture: Architecture, hops: int, seed: int) -> BuildResult | None:
@@ -235,7 +264,7 @@ def _build_cell(folder: Path, architecture: Architecture, hops: int, seed: int) 
 
 def _fitting_task(architecture: Architecture, hops: int) -> FunctionComposition | None:
     for m, n in ROOMY:
-        task = FunctionComposition(hops=hops, m=m, n=(n,) * (hops - 1))
+        task = _task(hops, m, n)
         plan = best_plan(architecture, hops, task_sizes(task))
         if plan.hops == hops and plan.construction != "C3":
             return task
@@ -247,7 +276,7 @@ def _tasks_by_m(architecture: Architecture, hops: int) -> Iterator[FunctionCompo
     """Tasks around the capacity of the stack's states: m up to one more than the largest key dimension."""
     dims = [getattr(mixer, "head_dim", 1) for layer in architecture.layers for mixer in layer.mixers]
     for m in range(2, max(dims) + 2):
-        yield FunctionComposition(hops=hops, m=m, n=(LIMITED_N,) * (hops - 1))
+        yield _task(hops, m, LIMITED_N)
 
 
 def _makes(architecture: Architecture, sizes: TaskSizes, *, overfill: bool = False) -> bool:
@@ -262,4 +291,4 @@ def _subject_to_break(out: Path, name: str, architecture: Architecture, hops: in
             folder = out / "models" / f"{name}-overfilled"
             build(architecture, task, out=folder, seed=seed, overfill=True)
             return model_subject(folder)
-    return random_subject(architecture, FunctionComposition(hops=hops, m=RANDOM_M, n=(RANDOM_N,) * (hops - 1)), seed)
+    return random_subject(architecture, _task(hops, RANDOM_M, RANDOM_N), seed)

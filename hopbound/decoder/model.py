@@ -10,6 +10,7 @@ Two uses share it. *Built* models have codes by rule, no norm and hand-made weig
 tables, RMS norm and 1/√d scores.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import inf
@@ -222,10 +223,12 @@ class Decoder(nn.Module):
     def random(cls, config: DecoderConfig, seed: int) -> "Decoder":
         """A decoder with seeded random weights; the same seed gives the same weights, no global generator is touched.
 
+        Any whole number is a seed: the generator's own is made from it and from what it is for.
         Matrices are normal with variance 1/inputs, norms 1, biases 0, convolution taps normal with variance 1/taps.
         """
         decoder = cls.zeros(config)
-        generator = torch.Generator().manual_seed(seed)
+        derived = hashlib.sha256(f"hopbound decoder weights {seed}".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(derived[:8], "little"))
         with torch.no_grad():
             for name, parameter in decoder.named_parameters():
                 if name.endswith("norm.weight"):
@@ -310,13 +313,25 @@ class Decoder(nn.Module):
 
         Returns:
             int64 [N].
+
+        Raises:
+            InputError: the prompts are too long for this model or hold a token that it does not know.
         """
         return np.concatenate([logits.argmax(dim=-1).numpy() for logits in self.logits_of(prompts)])
 
     def logits_of(self, prompts: np.ndarray) -> Iterator[Float[Tensor, "batch answers"]]:
-        """Final logits of the prompts (int64 [N, n]), in batches of a size that fits into memory."""
+        """Final logits of the prompts (int64 [N, n]), in batches of a size that fits into memory.
+
+        Raises:
+            InputError: as `answer`.
+        """
         from hopbound.decoder.demand import examples_at_once
 
+        known, limit = self.config.vocabulary, self.prompt_limit
+        if prompts.size and not 0 <= int(prompts.min()) <= int(prompts.max()) < known:
+            raise InputError("tokens", f"{prompts.min()} to {prompts.max()}", f"numbers from 0 to {known - 1}")
+        if prompts.shape[1] > limit:
+            raise InputError("prompt length", prompts.shape[1], f"at most {limit} tokens for this model")
         tokens = torch.from_numpy(prompts)
         for batch in tokens.split(examples_at_once(self, tokens[:1])):
             yield self.final_logits(batch)

@@ -95,6 +95,7 @@ def replay(document: Mapping[str, Any], answerer: Answerer) -> None:
         prompts = np.array(document["prompts"], dtype=np.int64)
         if not isinstance(task, FunctionComposition) or prompts.shape != (2, task.prompt_length):
             raise RejectedError(f"prompts: shape {prompts.shape}, expected two prompts of the task's length")
+        task.oracle(prompts)  # refuses what are no prompts of this task before a model reads them
         if not fools(task, answerer, prompts[None])[0]:
             raise RejectedError("the prompts do not fool the model: replayed, they are not a fooling pair")
         expected = FoolingPair(task, prompts, int(answerer.answer(prompts[:1])[0])).to_json()

@@ -150,7 +150,9 @@ def _smaller_tasks(task: FunctionComposition) -> Iterator[FunctionComposition]:
 
 
 def simplify(answerer: Answerer, task: FunctionComposition, prompts: np.ndarray) -> tuple[np.ndarray, int]:
-    """Set as many tokens as possible to 0, in both prompts, so that the pair still fools; large blocks first.
+    """Set tokens to 0, in both prompts, until no single one can be set and the pair still fools; large blocks first.
+
+    The search is cut short after `_SHRINK_TRIALS` pairs.
 
     Returns:
         The simplified prompts [2, n] and the number of pairs tried.
@@ -159,6 +161,7 @@ def simplify(answerer: Answerer, task: FunctionComposition, prompts: np.ndarray)
     trials = 0
     block = task.prompt_length
     while block >= 1 and trials < _SHRINK_TRIALS:
+        before = prompts
         for start in range(0, task.prompt_length, block):
             part = slice(start, start + block)
             same = prompts[0, part] == prompts[1, part]
@@ -171,5 +174,6 @@ def simplify(answerer: Answerer, task: FunctionComposition, prompts: np.ndarray)
                 prompts = candidate
             if trials >= _SHRINK_TRIALS:
                 break
-        block //= 2
+        if block > 1 or prompts is before:  # single tokens are tried again until none of them gives way
+            block //= 2
     return prompts, trials

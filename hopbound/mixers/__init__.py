@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from hopbound.architecture import MixerSpec
+import torch
+
+from hopbound.architecture import Architecture, MixerSpec
 from hopbound.architecture.sizes import Attention, WindowAttention
 from hopbound.errors import InputError
 from hopbound.mixers.attention import SoftmaxAttention
@@ -42,6 +44,17 @@ def make_mixer(spec: MixerSpec, width: int, attention_scale: float | None = None
     return REGISTRY[spec.name](spec, width)
 
 
+def check_runnable(architecture: Architecture) -> None:
+    """Refuse a stack that has sizes but no weights here, before anything is done with it.
+
+    Raises:
+        InputError: as `make_mixer`.
+    """
+    with torch.device("meta"):
+        for spec in (spec for layer in architecture.layers for spec in layer.mixers if spec.name != "mlp"):
+            make_mixer(spec, 1)
+
+
 __all__ = [
     "REGISTRY",
     "CausalConvolution",
@@ -52,5 +65,6 @@ __all__ = [
     "Reads",
     "Sight",
     "SoftmaxAttention",
+    "check_runnable",
     "make_mixer",
 ]

@@ -1,5 +1,5 @@
 """Figures and pages from result files: nothing is computed here that is not in the files."""
 
-from hopbound.report.hierarchy import write_report
+from hopbound.report.hierarchy import REPORT_FILES, write_report
 
-__all__ = ["write_report"]
+__all__ = ["REPORT_FILES", "write_report"]

@@ -7,6 +7,7 @@ from hopbound.errors import InputError
 from hopbound.files import read_json, replacing, write_text
 from hopbound.report.numbers import cell_lines, length_text
 
+REPORT_FILES = ("report.html", "hierarchy.svg")
 COLORS = {"possible": "#dcefe0", "impossible": "#f6dcd9", "both": "#f7ecc9", "no claim": "#eceff1"}
 
 
@@ -168,4 +169,4 @@ def write_figure(document: dict[str, Any], path: Path) -> None:
             temporary.write_text(vl_convert.vegalite_to_svg(chart.to_dict()), encoding="utf-8")
 
 
-__all__ = ["COLORS", "kind_of", "length_text", "read_hierarchy", "write_figure", "write_report"]
+__all__ = ["COLORS", "REPORT_FILES", "kind_of", "length_text", "read_hierarchy", "write_figure", "write_report"]

@@ -15,7 +15,7 @@ def task_from_json(value: Mapping[str, object]) -> Task:
     Raises:
         InputError: the name is missing or unknown, or the rest does not fit the task of that name.
     """
-    name = value.get("task")
+    name = value.get("task") if isinstance(value, Mapping) else value
     if not isinstance(name, str) or name not in TASKS:
         raise InputError("task", name, f"one of {', '.join(sorted(TASKS))}")
     return TASKS[name].from_json(value)

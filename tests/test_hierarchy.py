@@ -1,0 +1,248 @@
+"""The main job: every cell has its evidence, the table has the shape of the theory, nothing is left half-written."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hopbound.hierarchy as hierarchy
+from hopbound.architecture import Defaults, Precisions, parse_schedule
+from hopbound.bounds import read_certificate
+from hopbound.claims import best_plan
+from hopbound.constructions import task_sizes
+from hopbound.decoder.folder import load_model
+from hopbound.errors import InputError
+from hopbound.falsify import model_subject
+from hopbound.hierarchy import RunSizes, run_hierarchy
+from hopbound.tasks import FunctionComposition, task_from_json
+from hopbound.witness import verify_files
+
+from .report.results import HOPS, SIZES, STACKS, small_results, small_run
+
+
+def document(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "hierarchy.json").read_text(encoding="utf-8"))
+
+
+def rejected(folder: Path) -> list[str]:
+    return [f"{result.path}: {result.reason}" for result in verify_files([folder]) if not result.accepted]
+
+
+def temporary(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.name.startswith(".") or path.suffix == ".tmp"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def check_evidence(folder: Path, sizes: RunSizes) -> None:
+    """Every cell is backed by files, by a stated length, or says why not; the files are for exactly these sizes."""
+    for cell in document(folder)["cells"]:
+        witness = {entry["kind"]: folder / entry["path"] for entry in cell["witness"]}
+        architecture = parse_schedule(
+            cell["stack"],
+            Defaults(heads=sizes.heads, head_dim=sizes.head_dim),
+            Precisions(activation=sizes.bits, kv=sizes.bits, state=sizes.bits, summary=sizes.bits),
+        )
+        assert cell["verdict"] in ("possible", "impossible", "no claim")
+        assert (cell["verdict"] == "possible") == (cell["possible"] is not None)
+        if cell["verdict"] == "no claim":
+            assert (cell["prompt_length"], witness) == (None, {})
+            assert cell["reason"]
+        if cell["possible"]:
+            model = load_model(witness["model"])
+            assert model.decoder.config.schedule == str(architecture)
+            assert model.task is not None
+            task = task_from_json(model.task)
+            assert isinstance(task, FunctionComposition)
+            assert cell["prompt_length"] == cell["possible"]["prompt_length"] == task.prompt_length
+            assert task.hops == cell["hops"] == best_plan(architecture, cell["hops"], task_sizes(task)).hops
+            assert cell["possible"]["accuracy"] == 1.0
+            assert cell["possible"]["smallest_margin"] > 0
+        if cell["impossible"] and cell["impossible"]["prompt_length"] is not None:
+            certificate = read_certificate(json.loads(witness["certificate"].read_text(encoding="utf-8")))
+            assert certificate.schedule == str(architecture)
+            assert certificate.precisions == architecture.precisions
+            assert certificate.layers in architecture.layer_bits()
+            assert certificate.hops == cell["hops"]
+            assert certificate.prompt_length == cell["impossible"]["prompt_length"]
+        if cell["verdict"] == "impossible":
+            assert cell["prompt_length"] == cell["impossible"]["prompt_length"]
+            assert "certificate" in witness or cell["impossible"]["log2_prompt_length"] > 0
+        if "pair" in witness:
+            pair = json.loads(witness["pair"].read_text(encoding="utf-8"))
+            subject = model_subject(witness["pair"].parent / pair["model"]["path"], task_from_json_(pair["task"]))
+            assert subject.decoder.config.schedule == str(architecture)
+
+
+def task_from_json_(value: dict[str, Any]) -> FunctionComposition:
+    task = task_from_json(value)
+    assert isinstance(task, FunctionComposition)
+    return task
+
+
+def test_every_cell_has_its_evidence() -> None:
+    check_evidence(small_results(), SIZES)
+
+
+def test_the_document_keeps_its_contract() -> None:
+    stored, returned = document(small_results()), small_run()[1]
+    assert stored == json.loads(json.dumps(returned.to_json()))
+    assert stored["schema"] == "hopbound/hierarchy/1"
+    assert stored["sizes"].items() >= {"heads": 1, "head_dim": 6, "bits": 4}.items()
+    assert [(cell["stack"], cell["hops"]) for cell in stored["cells"]] == [(s, h) for s in STACKS for h in HOPS]
+    for cell in stored["cells"]:
+        assert set(cell) >= {"stack", "task", "hops", "verdict", "prompt_length", "witness"}
+        assert cell["task"] == "composition"
+        for entry in cell["witness"]:
+            assert not Path(entry["path"]).is_absolute()
+            assert (small_results() / entry["path"]).exists()
+
+
+def test_the_small_table() -> None:
+    verdicts = {(cell.stack, cell.hops): cell for cell in small_run()[1].cells}
+    shown = {place: (cell.built is not None, cell.bound.kind) for place, cell in verdicts.items()}
+    assert shown == {
+        ("2*linear", 1): (True, "impossible"),  # its state holds a short table, and no long one
+        ("2*linear", 2): (False, "impossible"),
+        ("linear full", 1): (True, "no claim"),
+        ("linear full", 2): (False, "impossible"),
+        ("full", 1): (False, "impossible"),
+        ("full", 2): (False, "impossible"),
+    }
+
+
+def test_every_witness_is_accepted() -> None:
+    results = list(verify_files([small_results()]))
+    assert [result for result in results if not result.accepted] == []
+    listed = {entry["path"] for cell in document(small_results())["cells"] for entry in cell["witness"]}
+    assert listed <= {result.path.relative_to(small_results()).as_posix() for result in results}
+    assert {result.kind for result in results} == {"certificate", "model", "pair"}
+
+
+def test_the_overfilled_construction_is_broken_and_not_claimed() -> None:
+    folder = small_results() / "models" / "2xlinear-1-overfilled"
+    claim = load_model(folder).claim
+    assert claim is not None
+    assert claim["accuracy"] < 1.0
+
+
+def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run_hierarchy(tmp_path / name, sizes=RunSizes(head_dim=4, bits=4), stacks=("2*linear", "full"), hops=(1,))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert len(contents(tmp_path / "a")) > 8
+
+
+def test_progress_names_every_cell(tmp_path: Path) -> None:
+    seen: list[tuple[int, int, str]] = []
+    run_hierarchy(
+        tmp_path,
+        sizes=RunSizes(head_dim=4, bits=4),
+        stacks=("full",),
+        hops=(1, 2),
+        progress=lambda done, of, what: seen.append((done, of, what)),
+    )
+    assert [(done, of) for done, of, _ in seen] == [(0, 2), (1, 2), (2, 2)]
+    assert "full, 2 hops" in seen[1][2]
+
+
+@pytest.mark.parametrize("step", ["build", "prove", "break_model", "write_json"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_interrupted_run_leaves_whole_files_only(
+    step: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, last = 0, random.Random(f"{step} {seed}").randint(1, 2)
+    real = getattr(hierarchy, step)
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == last:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(hierarchy, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_hierarchy(tmp_path, sizes=RunSizes(head_dim=4, bits=4), stacks=("2*linear", "linear full"), hops=(1, 2))
+    assert temporary(tmp_path) == []
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not written or rejected(tmp_path) == []
+    assert not (tmp_path / "hierarchy.json").exists()
+
+
+def test_an_interrupted_run_over_older_results_leaves_whole_files_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_hierarchy(tmp_path, sizes=RunSizes(head_dim=4, bits=4), stacks=("2*linear",), hops=(1,))
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hierarchy, "break_model", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_hierarchy(tmp_path, sizes=RunSizes(head_dim=3, bits=4), stacks=("2*linear",), hops=(1,))
+    assert temporary(tmp_path) == []
+    assert rejected(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"stacks": ("full", "no such mixer")},
+        {"stacks": ("full", "mamba2")},  # has bounds, but cannot be run
+        {"hops": (1, 0)},
+        {"hops": (1, 65)},
+        {"sizes": RunSizes(bits=0)},
+        {"sizes": RunSizes(head_dim=0)},
+    ],
+    ids=str,
+)
+def test_wrong_input_writes_nothing(wrong: dict[str, Any], tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    with pytest.raises(InputError):
+        run_hierarchy(out, **{"sizes": RunSizes(head_dim=4, bits=4), "stacks": ("full",), "hops": (1,), **wrong})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_row_has_files_of_its_own(tmp_path: Path) -> None:
+    stacks = ("linear full", "linear|full", "linear,full")
+    result = run_hierarchy(tmp_path, sizes=RunSizes(head_dim=4, bits=4), stacks=stacks, hops=(2,))
+    paths = [path for cell in result.cells for _, path in cell.witness]
+    assert len(set(paths)) == len(paths) > 4
+    check_evidence(tmp_path, RunSizes(head_dim=4, bits=4))
+
+
+@pytest.mark.slow
+def test_the_default_run_has_the_shape_of_the_theory(tmp_path: Path) -> None:
+    result = run_hierarchy(tmp_path)
+    check_evidence(tmp_path, RunSizes())
+    assert rejected(tmp_path) == []
+    cells = {(cell.stack, cell.hops): cell for cell in result.cells}
+    possible = {place for place, cell in cells.items() if cell.built is not None}
+    impossible = {place for place, cell in cells.items() if cell.bound.kind == "impossible"}
+    assert set(cells) == {(stack, hops) for stack in result.stacks for hops in (1, 2, 3)}
+    assert possible | impossible == set(cells)  # no cell is left without a verdict
+    for full in (1, 2, 3, 4):
+        alone = "full" if full == 1 else f"{full}*full"
+        hybrid = {1: "2*linear full", 2: "linear 2*full", 3: "linear 3*full"}.get(full)
+        for hops in (1, 2, 3):
+            assert ((alone, hops) in possible) == (hops <= full - 1)
+            assert ((alone, hops) in impossible) == (hops >= full)
+            if hybrid is not None:
+                assert ((hybrid, hops) in impossible) == (hops >= full + 1)
+                # Two linear layers in front hold a table as well: one hop more, at sizes that fit the state.
+                assert ((hybrid, hops) in possible) == (hops <= full + (hybrid == "2*linear full"))
+    assert ("linear full linear", 1) in possible
+    assert ("linear full linear", 2) in impossible - possible
+    assert ("4*linear", 1) in possible & impossible
+    for stack in result.stacks:
+        built = [(stack, hops) in possible for hops in (1, 2, 3)]
+        bound = [(stack, hops) in impossible for hops in (1, 2, 3)]
+        assert built == sorted(built, reverse=True)
+        assert bound == sorted(bound)
+        lengths = [cells[stack, hops].bound.log2_prompt_length for hops in (1, 2, 3)]
+        assert [length for length in lengths if length is not None] != [] or stack == "4*full"
