@@ -89,7 +89,8 @@ def _refusal(stack: Runs, hops: int) -> str:
     """Why no theorem speaks of this number of hops."""
     F = len(stack.summaries)
     return (
-        f"{hops} hops: Theorem A speaks of {F + 1} hops or more for {F} full layers; {theorem_b.refusal(stack, hops)}"
+        f"{hops} hop{'s' if hops > 1 else ''}: Theorem A speaks of {F + 1} hops or more for {F} full "
+        f"layer{'s' if F > 1 else ''}; {theorem_b.refusal(stack, hops)}"
     )
 
 
