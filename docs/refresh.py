@@ -35,7 +35,7 @@ def mixers_table() -> str:
     states = {
         "Attention": "none | H (d_v + 2) | H_kv (d_k + d_v)",
         "LatentAttention": "none | H (d_v + 2) | latent + rotary part",
-        "SelectiveAttention": "none | k (1 + H (d_v + 2)) | H_kv (d_k + d_v)",
+        "SelectiveAttention": "none | k (s + H (d_v + 2)), s = 1 or, with a selection a head, H | H_kv (d_k + d_v)",
         "WindowAttention": "H_kv (d_k + d_v) (W - 1) | none | none",
         "GroupedState": "H d_head N | none | none",
         "Columns": "(k - 1) channels | none | none",

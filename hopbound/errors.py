@@ -4,6 +4,8 @@ A user's mistake is an `InputError`: one line that names the field, the value an
 A file that does not hold what it claims is a `RejectedError`: one line with the reason.
 """
 
+MAX_SHOWN = 400  # characters of a value in a message
+
 
 class InputError(ValueError):
     """Wrong input: the command line turns it into one line and exit code 2.
@@ -18,7 +20,12 @@ class InputError(ValueError):
         self.field = field
         self.value = value
         self.expected = expected
-        super().__init__(f"{field}: got {value!r}, expected {expected}")
+        super().__init__(f"{field}: got {_shortened(repr(value))}, expected {expected}")
+
+
+def _shortened(text: str) -> str:
+    """The text, without its middle where it is long."""
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN // 2]} … {text[-MAX_SHOWN // 2 :]}"
 
 
 class RejectedError(ValueError):

@@ -15,6 +15,7 @@ from hopbound.architecture.specs import Defaults, mixer_spec, spec_text
 from hopbound.errors import InputError
 
 MAX_LAYERS = 10_000
+MAX_TEXT = 2**17  # characters
 MAX_DEPTH = 64
 
 _TOKEN = re.compile(
@@ -28,6 +29,8 @@ class _Reader:
     def __init__(self, text: str, defaults: Defaults) -> None:
         self.text = text
         self.defaults = defaults
+        if len(text) > MAX_TEXT:
+            raise InputError("schedule", f"{len(text)} characters", f"at most {MAX_TEXT}")
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(text):

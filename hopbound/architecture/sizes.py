@@ -4,7 +4,7 @@
 |---|---|---|---|
 | `Attention` | - | H (d_v + 2) | H_kv (d_k + d_v) |
 | `LatentAttention` | - | H (d_v + 2) | latent + rotary part |
-| `SelectiveAttention` | - | k (1 + H (d_v + 2)) | H_kv (d_k + d_v) |
+| `SelectiveAttention` | - | k (s + H (d_v + 2)), s selections | H_kv (d_k + d_v) |
 | `WindowAttention` | H_kv (d_k + d_v) (W - 1) | - | - |
 | `MatrixState` | levels · H (features d_v [+ features] [+ 1]) + convolution | - | - |
 | `GroupedState` | H d_head N + convolution | - | - |
@@ -13,14 +13,16 @@
 | `Pointwise` | - | - | - |
 
 The summary of softmax attention accumulated left to right is a running maximum, a normaliser and a weighted value sum
-for each query head, hence H (d_v + 2); a selection of k blocks adds the k scores. A window of W tokens holds the token
-itself, so W - 1 earlier ones.
+for each query head, hence H (d_v + 2); each selection of k blocks adds the k scores. A window of W tokens holds the
+token itself, so W - 1 earlier ones.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hopbound.architecture.mixer import Elements, Kind, MixerSpec
+
+MAX_LEVELS = 64  # of log-linear attention, for the length that they suffice for; more of them are as good
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,13 @@ class LatentAttention(MixerSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectiveAttention(MixerSpec):
-    """Attention over the k best of all past blocks of `block` tokens, chosen by the query; for claims a full layer."""
+    """Attention over the k best of all past blocks of `block` tokens, chosen by the query; for claims a full layer.
+
+    Attributes:
+        k: how many blocks; where a block is longer than a token, the query's own is always one of them.
+        block: tokens a block.
+        selections: how many selections a query makes: 1 for all heads together, or one a head.
+    """
 
     kind: ClassVar[Kind] = Kind.FULL
 
@@ -82,6 +90,7 @@ class SelectiveAttention(MixerSpec):
     value_dim: int
     k: int
     block: int
+    selections: int
 
     @property
     def width(self) -> int:
@@ -90,9 +99,13 @@ class SelectiveAttention(MixerSpec):
 
     @property
     def elements(self) -> Elements:
-        """Summary k (1 + H (d_v + 2)): k best scores, each with its partial sums."""
+        """Summary: the k best scores of each selection, and the partial sums of what is selected.
+
+        A block that a boundary cuts in two has its final score only on the right, so its left part is in the summary
+        beside the best whole blocks: with the query's own block among the k that makes k entries, not more.
+        """
         return Elements(
-            summary=self.k * (1 + self.heads * (self.value_dim + 2)),
+            summary=self.k * (self.selections + self.heads * (self.value_dim + 2)),
             kv_per_token=self.kv_heads * (self.head_dim + self.value_dim),
         )
 
@@ -157,7 +170,7 @@ class MatrixState(MixerSpec):
         return Elements(
             state=self.levels * self.heads * one,
             conv=max(self.conv - 1, 0) * self.heads * (2 * self.head_dim + self.value_dim),
-            length_limit=2 ** (self.levels - 1) if self.name == "loglinear" else None,
+            length_limit=2 ** (min(self.levels, MAX_LEVELS) - 1) if self.name == "loglinear" else None,
         )
 
 

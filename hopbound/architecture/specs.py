@@ -151,17 +151,20 @@ ROWS: dict[str, Row] = {
     "topk": Row(
         family=SelectiveAttention,
         keys={**_ATTENTION, "k": None},
-        fixed={"block": _number(1)},
-        about="attention over the k tokens with the best scores of a score of their own",
+        fixed={"block": _number(1), "selections": _number(1)},
+        about="attention over the k tokens with the best scores of a score of their own, shared by all heads",
     ),
     "moba": Row(
         family=SelectiveAttention,
         keys={**_ATTENTION, "k": None, "block": None},
-        about="mixture of block attention: the k blocks with the best mean-key score (arXiv 2502.13189)",
+        fixed={"selections": _same("heads")},
+        about="mixture of block attention: a head's own k blocks with the best mean-key score, the query's own always "
+        "among them (arXiv 2502.13189)",
     ),
     "nsa": Row(
         family=SelectiveAttention,
         keys={**_ATTENTION, "k": None, "block": None},
+        fixed={"selections": _same("heads")},
         excluded="selects blocks by scores that are summed over a group and normalised over the whole past",
         about="native sparse attention: compressed, selected and window branches (arXiv 2502.11089)",
     ),

@@ -117,7 +117,7 @@ def read_certificate(document: object) -> Certificate:
     """The certificate of a document that the checker accepts.
 
     Raises:
-        RejectedError: the checker does not accept it.
+        RejectedError: the checker does not accept it, or a precision is none that an architecture has.
     """
     result = check(document)
     if not result.accepted:
@@ -136,9 +136,13 @@ def read_certificate(document: object) -> Certificate:
             "theta": numbers(parameters["theta"]),
             "cut": decode(parameters["cut"]),
         }
+    try:
+        precisions = Precisions(**{name: decode(value) for name, value in stack["precisions"].items()})
+    except InputError as error:
+        raise RejectedError(f"stack.precisions: {error}") from error
     return Certificate(
         schedule=stack["schedule"],
-        precisions=Precisions(**{name: decode(value) for name, value in stack["precisions"].items()}),
+        precisions=precisions,
         layers=tuple(LayerBits(layer["kind"], decode(layer["bits"])) for layer in stack["layers"]),
         inserted=numbers(stack["inserted"]),
         hops=decode(claim["hops"]),

@@ -10,13 +10,15 @@ enclosures in fixed point, exact at powers of two, then by integer products wher
 import re
 from collections.abc import Iterator
 from math import comb, prod
+from operator import eq
 from typing import Any, NamedTuple
 
 SCHEMA = "hopbound/certificate/1"
 MAX_BITS, MAX_TOTAL_BITS = 2**17, 2**20  # of one integer of a file, and of all of them: no product is longer
-MAX_HOPS, MAX_LIST, MAX_PRODUCT_BITS, MAX_BINOMIAL_BITS = 64, 1024, 2**20, 2**14  # products decide comparisons
+MAX_HOPS, MAX_LAYERS, MAX_PRODUCT_BITS, MAX_BINOMIAL_BITS = 64, 2**15, 2**20, 2**14  # products decide comparisons
 PRECISIONS = (64, 128, 256, 512)  # bits after the point
 Form = list[tuple[int, int]]  # Σ c·log2(a), as the pairs (c, a)
+Ints = list[int]
 
 
 class CheckResult(NamedTuple):
@@ -115,10 +117,9 @@ def spreads(P: int, M: int, t: int, bound: int, strict: bool, weight: int = 1) -
     return any(holds([(weight * c, a) for c, a in form], s * bound, strict) for s, form in forms)
 
 
-def losses(shift: int, sigma: list[int], b: list[int], D: list[int], n: list[int], x: list[int], cut: int) -> list[int]:
-    """`δ_2..δ_L`, the bits that Lemmas 2-4 fix; `shift` is 0 for Theorem A and 1 for Theorem B."""
-    L, queries, deltas = len(D), prod(n), []
-    Q, delta = [queries * x[0], x[0]], shift * (queries + x[0]) * b[0]  # Q_l(i) for i = -1, 0, …, l-1
+def losses(shift: int, sigma: Ints, b: Ints, D: Ints, n: Ints, x: Ints, cut: int) -> Iterator[int]:
+    """`δ_2..δ_L` one by one, the bits that Lemmas 2-4 fix; `shift` is 0 for Theorem A and 1 for Theorem B."""
+    L, Q, delta = len(D), [prod(n) * x[0], x[0]], shift * (prod(n) + x[0]) * b[0]  # Q_l(i) for i = -1, 0, …, l-1
     for step in range(1, L):
         full, last = step + shift, step == L - 1  # the full layer that this step passes
         if step > 1:
@@ -126,8 +127,7 @@ def losses(shift: int, sigma: list[int], b: list[int], D: list[int], n: list[int
         heard = [Q[0], x[0] * x[1]] if shift and step == 1 else Q  # in Theorem B z_0's query has seen z_1
         delta += sum(sigma[: full + (not last)]) + x[step] * D[step - 1] * sum(b[: full - last])
         delta += b[full - 1] * sum(heard[: cut + 2 if last else None]) + last * sigma[full] * prod(x[cut + 1 :])
-        deltas.append(delta)
-    return deltas
+        yield delta
 
 
 def check(document: Any) -> CheckResult:
@@ -147,8 +147,8 @@ def _judge(document: Any, read: _Reader) -> str:
     _require((schema, task, type(schedule)) == (SCHEMA, "composition", str), "schema, task or schedule: unknown")
     for bits in read.fields(precisions, "stack.precisions", "activation kv state summary"):
         read.integer(bits, "stack.precisions", 1)
-    for listed in (layers, inserted):
-        _require(isinstance(listed, list) and len(listed) <= MAX_LIST, f"stack: expected lists of at most {MAX_LIST}")
+    for listed, most in ((layers, MAX_LAYERS), (inserted, MAX_HOPS)):
+        _require(isinstance(listed, list) and len(listed) <= most, f"stack: expected lists, this of at most {most}")
     crossing = [read.fields(layer, "stack.layers", "kind bits") for layer in layers]
     for index in reversed(unused := read.integers(inserted, "stack.inserted", len(inserted))):
         _require(index <= len(layers) and unused == sorted(unused), "stack.inserted: expected rising places")
@@ -156,10 +156,10 @@ def _judge(document: Any, read: _Reader) -> str:
     sigma, b = [0], []  # σ_0..σ_F and b_1..b_F
     for what, size in crossing:
         _require(what in ("full", "bounded"), "stack.layers: expected kinds full or bounded")
-        bits = read.integer(size, "stack.layers")
-        sigma[-1] += bits if what == "bounded" else 0
-        if what == "full":
-            b, sigma = [*b, bits], [*sigma, 0]
+        bits, full = read.integer(size, "stack.layers"), what == "full"
+        sigma[-1] += 0 if full else bits
+        b += [bits] * full
+        sigma += [0] * full
 
     hops, L = read.integer(asked, "claim.hops", 1), read.integer(theorem_hops, "theorem_hops", 1)
     _require(L <= hops <= MAX_HOPS, f"claim.hops: expected theorem_hops or more, at most {MAX_HOPS}")
@@ -182,8 +182,8 @@ def _judge(document: Any, read: _Reader) -> str:
     x, theta = read.integers(x_list, "parameters.x", L, 1), read.integers(theta_list, "parameters.theta", L - 1, 1)
     cut = read.integer(cut_number, "parameters.cut", -1)
     _require(cut <= L - 2, "parameters.cut: expected a player from -1 to L - 2")
-    deltas = losses(shift, sigma, b, D, n, x, cut)
-    _require(read.integers(stored, "deltas", L - 1) == deltas, "deltas: not those of the layers, sizes and parameters")
+    deltas, own = read.integers(stored, "deltas", L - 1), losses(shift, sigma, b, D, n, x, cut)
+    _require(all(map(eq, deltas, own)), "deltas: not those of the layers, sizes and parameters")  # ends at the first
     m, P, hidden = D[0], x[0] * x[1], prod(n) * b[0] if shift else sigma[0]
     if form == "first":
         met = not shift and x[0] == 1 and theta[0] == x[1] <= M[0]

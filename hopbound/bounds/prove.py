@@ -64,11 +64,12 @@ def prove(architecture: Architecture, hops: int, *, sizes: Sizes = "free") -> Ve
     if best is None:
         return no_claim(_refusal(runs(readings[0]), hops))
     limit = architecture.length_limit
-    if limit is not None and best.log2_length > log2(limit):
+    length = None if best.certificate is None else best.certificate.prompt_length
+    if limit is not None and (length > limit if length is not None else best.log2_length > log2(limit)):
         return no_claim(
             f"the sizes of this stack hold up to {limit} tokens, the bound from 2^{best.log2_length:.2f} on"
         )
-    length = None if best.certificate is None else best.certificate.prompt_length
+    longer = "every larger length" if limit is None else f"every larger length up to {limit:,}"
     shown = f"2^{best.log2_length:.2f}" if length is None or length > MAX_SHOWN else f"{length:,}"
     return Verdict(
         "impossible",
@@ -80,7 +81,8 @@ def prove(architecture: Architecture, hops: int, *, sizes: Sizes = "free") -> Ve
         prompt_length=length,
         log2_prompt_length=best.log2_length,
         statement=f"whatever the weights, some instance of {hops}-hop composition of the stated sizes, a prompt of "
-        f"{shown} tokens, is answered wrongly; at every larger length too, behind a constant prefix",
+        f"{shown} tokens, is answered wrongly; at {longer} too, behind a constant prefix",
+        length_limit=limit,
         source=best.source,
     )
 

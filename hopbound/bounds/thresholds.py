@@ -19,4 +19,4 @@ def paper_threshold(layers: Sequence[LayerBits], hops: int, hdp: int) -> tuple[f
     only_full = all(layer.kind == "full" for layer in layers)
     exponent = 4 * hops if only_full else 4 * hops + 2
     source = "arXiv 2412.02975, Theorem 1.1" if only_full else "arXiv 2602.01763"
-    return (2.0**exponent * log2(hdp) if exponent < 1000 else inf), source
+    return (2.0**exponent * log2(max(1, hdp)) if exponent < 1000 else inf), source

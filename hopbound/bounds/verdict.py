@@ -26,6 +26,7 @@ class Verdict:
         certificate: the evidence, accepted by the checker.
         prompt_length: tokens of the certified prompt.
         log2_prompt_length: its logarithm.
+        length_limit: the longest prompt for which the sizes of the stack hold; None for every length.
         statement: the claim in one sentence; it is about the worst case.
         assumptions: what the model class of the theorems asks of the stack.
         reason: why there is no claim, in one line; empty otherwise.
@@ -43,6 +44,7 @@ class Verdict:
     certificate: Certificate | None = None
     prompt_length: int | None = None
     log2_prompt_length: float | None = None
+    length_limit: int | None = None
     statement: str = ""
     assumptions: tuple[str, ...] = ASSUMPTIONS
     reason: str = ""

@@ -60,6 +60,7 @@ def command(
         "source": verdict.source,
         "log2_prompt_length": verdict.log2_prompt_length,
         "prompt_length": verdict.prompt_length,
+        "length_limit": verdict.length_limit,
         "sizes": shown_sizes,
         "certificate": written or (certificate.document() if certificate is not None else None),
         "paper_log2_prompt_length": verdict.paper_log2_prompt_length,
@@ -82,10 +83,11 @@ def _lines(result: dict[str, Any], out: Path | None) -> list[str]:
     lines = [f"stack     {result['schedule']}"]
     if result["verdict"] == "no claim":
         return [*lines, f"verdict   no claim: {result['reason']}", f"paper     {paper}"]
+    limit = "" if result["length_limit"] is None else f", up to {length_text(result['length_limit'])},"
     name = result["theorem"] if result["theorem"] == "counting" else f"Theorem {result['theorem']}"
     lines += [
         f"verdict   {result['hops']} hop{'s' if result['hops'] != 1 else ''} impossible from n = "
-        f"{length_text(result['prompt_length'], result['log2_prompt_length'])} tokens on "
+        f"{length_text(result['prompt_length'], result['log2_prompt_length'])} tokens on{limit} "
         f"(log2 n = {result['log2_prompt_length']:.2f}), {name}, by {result['source']}",
     ]
     sizes = result["sizes"]

@@ -31,8 +31,8 @@ from hopbound.mixers.mixer import accumulator, columns_read
 if TYPE_CHECKING:
     from hopbound.decoder.model import Decoder, PointwiseMap
 
-CHUNK_ELEMENTS = 2**20  # small enough to stay in the allocator's cache
-BATCH_ELEMENTS = 2**27
+CHUNK_ELEMENTS = 2**22  # large enough that threads seldom wait for each other, small enough for the cache
+BATCH_ELEMENTS = 2**25
 TABLE_ELEMENTS = 2**26
 
 

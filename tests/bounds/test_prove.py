@@ -111,7 +111,11 @@ def test_no_claim_names_the_reason() -> None:
 
 def test_sizes_that_hold_up_to_a_length() -> None:
     """Log-linear attention is bounded for prompts up to a length: no claim beyond it."""
-    assert prove(architecture("loglinear[levels=20]"), 1).kind == "impossible"
+    limited = prove(architecture("loglinear[levels=20]"), 1)
+    assert limited.kind == "impossible"
+    assert limited.length_limit == 2**19
+    assert "up to 524,288" in limited.statement
+    assert prove(architecture("linear"), 1).length_limit is None
     short = prove(architecture("loglinear[levels=2]"), 1)
     assert short.kind == "no claim"
     assert "up to" in short.reason
@@ -264,8 +268,36 @@ def test_the_schedule_is_compared_with_the_layers() -> None:
         replace(good, schedule=good.schedule.replace(" ", ", ", 1)),
         replace(good, schedule=good.schedule.replace("head_dim=4", "head_dim=3")),
         replace(good, precisions=larger),
+        replace(good, schedule="a=" * 2_000_000),
+        replace(good, schedule="10000*(10000*full)"),
+        replace(good, schedule="loglinear[heads=1,head_dim=4,value_dim=4,conv=0,levels=1000000000000]"),
     ):
         with pytest.raises(RejectedError, match="stack"):
             matches_schedule(bad.document())
     with pytest.raises(RejectedError):
         matches_schedule({})
+
+
+def test_precisions_that_no_architecture_has_are_refused() -> None:
+    document = certificates()[6].document()
+    document["stack"]["precisions"]["kv"] = {"hex": hex(5000), "dec": "5000"}
+    assert check(document).accepted
+    with pytest.raises(RejectedError, match="precisions"):
+        matches_schedule(document)
+
+
+@pytest.mark.parametrize(
+    "schedule", ["1025*linear", "3000*(linear|conv)", "1500*linear full", "1200*(linear|conv) full"]
+)
+def test_stacks_of_more_than_a_thousand_layers_have_certificates(schedule: str) -> None:
+    stack = architecture(schedule)
+    verdict = prove(stack, len(stack.full_layers) + 1)
+    assert verdict.certificate is not None
+    matches_schedule(verdict.certificate.document())
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_stacks_without_mixers_hear_nothing(hops: int) -> None:
+    verdict = prove(architecture("2*mlp"), hops)
+    assert verdict.kind == "impossible"
+    assert verdict.prompt_length == 2 + 2 * hops  # two entries of each function already
