@@ -35,13 +35,15 @@ def mixers_table() -> str:
     states = {
         "Attention": "none | H (d_v + 2) | H_kv (d_k + d_v)",
         "LatentAttention": "none | H (d_v + 2) | latent + rotary part",
-        "SelectiveAttention": "none | k (s + H (d_v + 2)), s = 1 or, with a selection a head, H | H_kv (d_k + d_v)",
         "WindowAttention": "H_kv (d_k + d_v) (W - 1) | none | none",
         "GroupedState": "H d_head N | none | none",
         "Columns": "(k - 1) channels | none | none",
         "Pointwise": "none | none | none",
     }
     special = {
+        "topk": "none | k (1 + H (d_v + 2)) | H_kv (d_k + d_v)",
+        "moba": "none | k (H + H (d_v + 2)) | H_kv (d_k + d_v)",
+        "nsa": "none | k (H + H (d_v + 2)) | H_kv (d_k + d_v)",
         "linear": "H (d_k d_v + d_k)",
         "rfa": "H (2 d_k d_v + 2 d_k)",
         "poly": "H (r d_v + r), r = 1 + d_k + d_k²",
@@ -53,7 +55,8 @@ def mixers_table() -> str:
     }
     lines = ["| name | keys | state | summary | cache a token | what |", "|---|---|---|---|---|---|"]
     for name, row in ROWS.items():
-        sizes = states.get(row.family.__name__) or f"{special.get(name, 'H d_k d_v')} | none | none"
+        known = special.get(name) or states.get(row.family.__name__) or "H d_k d_v"
+        sizes = known if "|" in known else f"{known} | none | none"
         keys = " ".join(row.keys)
         lines.append(f"| `{name}` | {keys} | {sizes} | {row.about} |")
     return "\n".join(lines) + "\n"

@@ -223,7 +223,7 @@ def plan_or_refuse(architecture: Architecture, sizes: TaskSizes, *, overfill: bo
             raise InputError(
                 "sizes", f"D={sizes.domains} M={sizes.values}", _what_is_too_large(architecture, other, sizes)
             )
-    raise InputError("hops", hops, _what_fits(architecture, unlimited))
+    raise InputError("hops", hops, _what_fits(architecture, unlimited, _at_least_sizes(architecture, hops)))
 
 
 def _what_is_too_large(architecture: Architecture, plan: Plan, sizes: TaskSizes) -> str:
@@ -232,12 +232,23 @@ def _what_is_too_large(architecture: Architecture, plan: Plan, sizes: TaskSizes)
         mixer = architecture.layers[step.layer].mixers[step.mixer]
         reason = obstacle(mixer, step.move, step.hop, sizes)
         if reason is not None:
-            return f"smaller ones: layer {step.layer}, {step.move.value}: {reason}"
+            return f"smaller ones: layer {step.layer + 1}, {step.move.value}: {reason}"
     raise AssertionError("a plan that the sizes allow was refused")
 
 
-def _what_fits(architecture: Architecture, unlimited: Plan) -> str:
+def _at_least_sizes(architecture: Architecture, hops: int) -> Plan:
+    """The plan with the most hops below `hops` where all sizes are as small as they can be."""
+    for fewer in range(hops - 1, 0, -1):
+        plan = best_plan(architecture, fewer, TaskSizes((2,) * fewer, (2,) * fewer, (1,) * (fewer - 1)))
+        if plan.hops == fewer:
+            return plan
+    return Plan(0, ())
+
+
+def _what_fits(architecture: Architecture, unlimited: Plan, smallest: Plan) -> str:
     full, label = len(architecture.full_layers), architecture.label
+    if smallest.hops > unlimited.hops:
+        return f"at most {smallest.hops} for {label!r}: {smallest.construction}, a state holds z_1 while it is small"
     if unlimited.hops == 0:
         return (
             f"none for {label!r}: without a full layer a hop needs two bounded layers, one that carries z_0 and one "

@@ -32,5 +32,9 @@ class RejectedError(ValueError):
     """A file that was read but does not hold what it claims: exit code 1.
 
     Args:
-        reason: what is wrong with it, in one line.
+        reason: what is wrong with it; text of the file may be part of it, so it is made one line that can be printed.
     """
+
+    def __init__(self, reason: str) -> None:
+        line = "".join(c if c.isprintable() else " " for c in reason)
+        super().__init__(line if len(line) <= 2 * MAX_SHOWN else f"{line[: 2 * MAX_SHOWN]} …")

@@ -23,7 +23,7 @@ PAIR_SCHEMA = "hopbound/pair/1"
 MODEL_SCHEMA = "hopbound/model/1"
 
 Kind = Literal["certificate", "model", "pair", "unknown"]
-_TOLERANCE = 1e-3  # on margins and accuracies: other machines round sums in another order
+_TOLERANCE = 1e-3  # on the smallest margin: other machines round sums in another order
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ def verify_files(paths: Iterable[Path]) -> Iterator[FileResult]:
 
 
 def _witnesses_below(folder: Path) -> Iterator[Path]:
-    for inner in sorted(folder.iterdir()):
-        if inner.name.startswith("."):
-            continue
-        if inner.is_dir():
-            if (inner / "model.json").is_file():
-                yield inner
-            else:
-                yield from _witnesses_below(inner)
-        elif inner.suffix == ".json" and _schema(inner) in (CERTIFICATE_SCHEMA, PAIR_SCHEMA, None):
-            yield inner
+    """Model folders and files, in order; hidden ones are passed over and links to folders not followed."""
+    waiting = [folder]  # rather than calls in calls: folders may lie very deep
+    while waiting:
+        path = waiting.pop()
+        if (path / "model.json").is_file():
+            yield path
+        elif path == folder or (path.is_dir() and not path.is_symlink()):
+            waiting += sorted((inner for inner in path.iterdir() if not inner.name.startswith(".")), reverse=True)
+        elif path.suffix == ".json" and path.is_file() and _schema(path) in (CERTIFICATE_SCHEMA, PAIR_SCHEMA, None):
+            yield path
 
 
 def _schema(path: Path) -> str | None:
@@ -132,7 +132,8 @@ def _verify_model(folder: Path) -> str:
         raise RejectedError(f"claim: keys {sorted(set(found) ^ set(model.claim))} are missing or unknown")
     for key, value in found.items():
         said = model.claim[key]
-        close = isinstance(value, float) and isinstance(said, float) and abs(value - said) <= _TOLERANCE
+        rounded = key == "smallest_margin" and isinstance(value, float) and isinstance(said, float)
+        close = rounded and abs(value - said) <= _TOLERANCE
         if said != value and not close:
             raise RejectedError(f"claim: {key} is {said!r} in model.json and {value!r} when the weights run")
     how = "all" if found["exhaustive"] else "random and adversarial"
@@ -147,7 +148,10 @@ def _verify_pair(document: Mapping[str, Any], folder: Path) -> str:
     from hopbound.falsify import replay
 
     try:
-        named = folder / document["model"]["path"]
+        relative = Path(document["model"]["path"])
+        if relative.is_absolute():
+            raise RejectedError(f"model.path: {relative}, expected a path relative to the pair's folder")
+        named = folder / relative
         sha256 = document["model"]["sha256"]
     except (KeyError, TypeError) as error:
         raise RejectedError(f"pair: no model is named ({error})") from error

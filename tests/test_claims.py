@@ -242,14 +242,14 @@ def test_an_overfilled_recall_has_no_obstacle() -> None:
         (
             "3*full[head_dim=4]",
             TaskSizes((40, 40), (40, 40), (1,)),
-            "smaller ones: layer 0, fetch: a value code of 6 bits",
+            "smaller ones: layer 1, fetch: a value code of 6 bits",
         ),
         (
             "3*full[head_dim=7]",
             TaskSizes((40, 40), (40, 40), (1,)),
-            "smaller ones: layer 1, look up: an address code of 8",
+            "smaller ones: layer 2, look up: an address code of 8",
         ),
-        ("2*linear full", TaskSizes((17, 17), (17, 17), (1,)), "smaller ones: layer 1, recall: z_1 has m = 17"),
+        ("2*linear full", TaskSizes((17, 17), (17, 17), (1,)), "smaller ones: layer 2, recall: z_1 has m = 17"),
     ],
 )
 def test_refusals_are_one_line_with_the_reason(schedule: str, sizes: TaskSizes, reason: str) -> None:

@@ -29,7 +29,7 @@ def command(
 
     Worst case: some instance of the stated size is answered wrongly. Below the length nothing is claimed.
 
-    Example: hopbound bound "linear full linear" --heads 1 --head-dim 4 --bits 4 --hops 2
+    Example: hopbound bound "linear full linear" --head-dim 4 --bits 4 --hops 2
     """
     from hopbound.architecture import Defaults, parse_schedule
     from hopbound.bounds import prove

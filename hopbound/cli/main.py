@@ -3,7 +3,9 @@
 Exit codes: 0 done; 1 a check said no; 2 the input is wrong. Errors are one line on stderr; nothing half-written stays.
 """
 
+import os
 import sys
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -61,6 +63,9 @@ def main(
 
 def run() -> None:
     """Entry point of the installed program."""
+    # Threads that wait for each other sleep: spinning they would slow a busy machine down many times. Read by OpenMP
+    # when torch is first imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     sys.exit(run_with(sys.argv[1:]))
 
 
@@ -74,18 +79,36 @@ def run_with(arguments: list[str]) -> int:
     except RejectedError as error:
         return _complain(str(error), 1)
     except _ClickError as error:
-        return _complain(error.format_message(), 2)
+        return _complain(_usage(error, arguments), 2)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
         return _complain(f"extra: {error.name} is not installed, expected pip install 'hopbound[{extra}]'", 2)
     except OSError as error:
-        named = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{named}{error.strerror or error}", 2)
+        said = f"{error.filename or 'file'}: {error.strerror or error}"
+        out = _given(arguments, "--out")
+        return _complain(said if out is None else f"out: got {out!r}, expected a folder to write to ({said})", 2)
     except (KeyboardInterrupt, typer.Abort):
         return _complain("stopped; every file that was written is whole", 130)
     return code if isinstance(code, int) else 0
+
+
+def _given(arguments: list[str], option: str) -> str | None:
+    """What was written after an option; None if it was not given."""
+    values = [after for name, after in pairwise(arguments) if name == option]
+    values += [word.partition("=")[2] for word in arguments if word.startswith(f"{option}=")]
+    return values[-1] if values else None
+
+
+def _usage(error: Any, arguments: list[str]) -> str:
+    """A mistake on the command line, with the option and what was given for it."""
+    for option in getattr(getattr(error, "param", None), "opts", ()):
+        given = _given(arguments, option)
+        if given is not None:
+            plain = given.isprintable() and " " not in given
+            return f"{option}: got {given if plain else repr(given)}: {error.message}"
+    return error.format_message()
 
 
 def _complain(message: str, code: int) -> int:

@@ -100,7 +100,7 @@ class SegmentCode:
         for constant in listed(parts["constants"], "constants"):
             if not isinstance(constant, list) or len(constant) != 2 or not isinstance(constant[1], int | float):
                 raise RejectedError(f"constant: {constant!r}, expected a column and a number")
-            constants.append((whole(constant[0], "constant's column", 0, width - 1), float(constant[1])))
+            constants.append((whole(constant[0], "constant's column", 0, width - 1), finite(constant[1], "constant")))
         fields = tuple(DigitField.from_json(field, width) for field in listed(parts["fields"], "fields"))
         return cls(str(parts["name"]), whole(parts["length"], "length", 0), fields, tuple(constants))
 
@@ -207,6 +207,17 @@ def whole(value: object, name: str, least: int, most: int = 2**40) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise RejectedError(f"{name}: {repr(value)[:80]}, expected a whole number from {least} to {most}")
     return value
+
+
+def finite(value: object, name: str) -> float:
+    """A number that float32 holds.
+
+    Raises:
+        RejectedError: it is none.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < 2**127:
+        raise RejectedError(f"{name}: {repr(value)[:80]}, expected a number below 2^127")
+    return float(value)
 
 
 def bit_length(count: int) -> int:

@@ -98,7 +98,8 @@ def examples_at_once(decoder: "Decoder", example: Int[Tensor, "one time"]) -> in
     """How many prompts like `example` to evaluate in one batch: about `BATCH_ELEMENTS` numbers at a time."""
     length = example.shape[1]
     places = max(len(demand.positions) for demand in _Evaluation(decoder, example).demands)
-    return max(1, BATCH_ELEMENTS // (32 * length + places * (length + decoder.config.width)))
+    one = 32 * length + places * (length + decoder.config.width) + decoder.config.answers
+    return max(1, BATCH_ELEMENTS // one)
 
 
 def map_demand(pointwise: "PointwiseMap | None", wanted: Bool[Tensor, " width"]) -> Bool[Tensor, " width"]:

@@ -129,5 +129,7 @@ def load_model(folder: Path) -> ModelFolder:
         raise RejectedError(f"weights do not fit the config: {first_line}") from error
     if dtype not in DTYPES or any(p.dtype is not DTYPES[dtype] for p in decoder.parameters()):
         raise RejectedError(f"model.json: weights are not {dtype!r}")
+    if not all(bool(p.isfinite().all()) for p in decoder.parameters()):
+        raise RejectedError(f"{name}: weights that are no finite numbers")
     decoder.eval().requires_grad_(False)
     return ModelFolder(decoder, document["notes"], document["task"], document["claim"], found)

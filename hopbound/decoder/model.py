@@ -26,6 +26,7 @@ from hopbound.decoder.codes import PositionCode, ReadoutCode, TokenCode, exactly
 from hopbound.errors import InputError, RejectedError
 from hopbound.mixers import Mixer, make_mixer
 
+MAX_SYMBOLS = 2**26  # tokens or answers of a model that is read from a file: a row of logits must fit into memory
 ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
 NORMS = ("none", "rms")
 SCORE_SCALES: dict[str, float | None] = {"one": 1.0, "rsqrt": None}
@@ -116,8 +117,8 @@ class DecoderConfig:
         config = cls(
             schedule=str(given["schedule"]),
             precisions=Precisions(**{kind: whole(bits[kind], f"{kind} bits", 1) for kind in kinds}),
-            vocabulary=whole(given["vocabulary"], "vocabulary", 1),
-            answers=whole(given["answers"], "answers", 1),
+            vocabulary=whole(given["vocabulary"], "vocabulary", 1, MAX_SYMBOLS),
+            answers=whole(given["answers"], "answers", 1, MAX_SYMBOLS),
             width=width,
             hidden=tuple(whole(units, "hidden", 0) for units in listed(given["hidden"], "hidden")),
             activation=given["activation"],
