@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 
+import hypothesis
 import jaxtyping
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ jaxtyping.install_import_hook(
 )
 
 torch.set_num_threads(1)
+hypothesis.settings.register_profile("hopbound", deadline=None)  # no test fails because a machine is busy
+hypothesis.settings.load_profile("hopbound")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -555,7 +555,7 @@ def test_weights_that_are_no_numbers(bad: float, folder: Path) -> None:
     file = folder / "model" / "model.safetensors"
     before = load_file(file)
     for name, tensor in before.items():
-        for at in range(0, tensor.numel(), max(1, tensor.numel() // 12)):
+        for at in range(0, tensor.numel(), max(1, tensor.numel() // 4)):
             changed = tensor.clone().flatten()
             changed[at] = bad
             save_file({**before, name: changed.reshape(tensor.shape)}, file)

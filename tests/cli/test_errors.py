@@ -113,8 +113,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"{BUILD} --dtype float16", "--dtype", "'float16'"),
         ("bound full --hops 1.5", "--hops", "1.5"),
         ('build "3*full" --hops 2 --m two --n 4', "--m", "two"),
-        ('break "4*linear" --max-prompts 1', "--max-prompts", "got '1'"),
-        ("hierarchy --hops 9", "--hops", "got '9'"),
+        ('break "4*linear" --max-prompts 1', "--max-prompts", "got 1"),
+        ("hierarchy --hops 9", "--hops", "got 9"),
         # what is missing or unknown
         ("bound full", "--hops", ""),
         ("bound", "schedule", ""),
