@@ -310,10 +310,7 @@ def test_almost_always_right_is_not_always_right(tmp_path: Path) -> None:
     (model / "model.json").write_text(json.dumps(document))
     refused = judge(model)
     assert not refused.accepted
-    document["claim"]["smallest_margin"] = float(refused.reason.rsplit("smallest_margin is ")[-1].split()[4])
-    (model / "model.json").write_text(json.dumps(document))
-    result = judge(model)
-    assert not result.accepted, result.reason
+    assert "accuracy is 1.0" in refused.reason
 
 
 # Folders
