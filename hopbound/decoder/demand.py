@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from hopbound.decoder.model import Decoder, PointwiseMap
 
 CHUNK_ELEMENTS = 2**22  # large enough that threads seldom wait for each other, small enough for the cache
-BATCH_ELEMENTS = 2**25
+STREAMED_ELEMENTS = 2**27  # what is streamed in chunks: the larger the batch, the fewer times positions are encoded
+HELD_ELEMENTS = 2**25  # what is held for the whole batch
 TABLE_ELEMENTS = 2**26
 
 
@@ -95,11 +96,11 @@ def demand_logits(decoder: "Decoder", tokens: Int[Tensor, "batch time"]) -> Floa
 
 
 def examples_at_once(decoder: "Decoder", example: Int[Tensor, "one time"]) -> int:
-    """How many prompts like `example` to evaluate in one batch: about `BATCH_ELEMENTS` numbers at a time."""
+    """How many prompts like `example` to evaluate in one batch."""
     length = example.shape[1]
     places = max(len(demand.positions) for demand in _Evaluation(decoder, example).demands)
-    one = 32 * length + places * (length + decoder.config.width) + decoder.config.answers
-    return max(1, BATCH_ELEMENTS // one)
+    held = places * (length + decoder.config.width) + decoder.config.answers
+    return max(1, min(STREAMED_ELEMENTS // (32 * length), HELD_ELEMENTS // held))
 
 
 def map_demand(pointwise: "PointwiseMap | None", wanted: Bool[Tensor, " width"]) -> Bool[Tensor, " width"]:
