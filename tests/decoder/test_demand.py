@@ -69,7 +69,7 @@ def test_small_chunks_give_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) 
 def test_answers_do_not_depend_on_the_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder, tokens = random_sparse_decoder(seed), random_tokens(batch=7, seed=seed)
     together = torch.cat(list(decoder.logits_of(tokens.numpy())))
-    monkeypatch.setattr(on_demand, "BATCH_ELEMENTS", 1)
+    monkeypatch.setattr(on_demand, "HELD_ELEMENTS", 1)
     batches = list(decoder.logits_of(tokens.numpy()))
     assert [len(batch) for batch in batches] == [1] * 7
     torch.testing.assert_close(torch.cat(batches), together, atol=1e-10, rtol=1e-10)
