@@ -16,8 +16,8 @@ test-all: lint
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff format --check hopbound tests docs
-	$(BIN)/ruff check hopbound tests docs
+	$(BIN)/ruff format --check hopbound tests docs benchmarks
+	$(BIN)/ruff check hopbound tests docs benchmarks
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 

@@ -2,6 +2,7 @@
 
 from hopbound.bounds.certificate import Certificate, Sizes, matches_schedule, read_certificate
 from hopbound.bounds.checker import CheckResult, check
+from hopbound.bounds.inverse import Limit, limits
 from hopbound.bounds.prove import prove
 from hopbound.bounds.thresholds import paper_threshold
 from hopbound.bounds.verdict import Verdict
@@ -9,9 +10,11 @@ from hopbound.bounds.verdict import Verdict
 __all__ = [
     "Certificate",
     "CheckResult",
+    "Limit",
     "Sizes",
     "Verdict",
     "check",
+    "limits",
     "matches_schedule",
     "paper_threshold",
     "prove",

@@ -110,12 +110,14 @@ def _best(
         for theorem in (theorem_a, theorem_b):
             candidates += [Candidate(layers, *way) for way in theorem.problems(stack, hops, sizes == "paper")]
     relaxed = [(search.relax(candidate.problem), candidate) for candidate in candidates]
-    shortest = min((rough.length for rough, _ in relaxed if rough is not None), default=inf)
-    for rough, candidate in relaxed:
-        if rough is not None and rough.length <= shortest + WORTH_REFINING:
-            found += list(_searched(architecture, candidate, rough, hops, sizes))
-        elif rough is None:
-            found.append(_closed(architecture, candidate, hops, sizes))
+    promising = [(rough, candidate) for rough, candidate in relaxed if rough is not None]
+    worth = inf  # grows with the shortest promise, once one was kept
+    for rough, candidate in sorted(promising, key=lambda pair: pair[0].length):
+        if rough.length <= worth:
+            refined = list(_searched(architecture, candidate, rough, hops, sizes))
+            worth = min(worth, rough.length + WORTH_REFINING) if refined else worth
+            found += refined
+    found += [_closed(architecture, candidate, hops, sizes) for rough, candidate in relaxed if rough is None]
     if candidates and not found:
         found = [_closed(architecture, candidate, hops, sizes) for candidate in candidates]
     return min(found, key=lambda one: one.log2_length, default=None)

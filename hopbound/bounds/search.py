@@ -26,6 +26,7 @@ STEPS = (0.2, 0.06, 0.02, 0.006, 0.002)  # of a descent, relative
 BUDGETS, LEAST_BUDGET = {2: 400, 3: 150}, 24  # solutions tried in one descent, by hops; the deeper, the less it finds
 PAIRED = 64  # numbers below this are also changed two at a time
 RADIUS = 3  # of these changes for two hops; 1 for more
+ROUNDING = 1e-13  # relative, above what the logarithms of a slack are off by
 TOLERANCES = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)  # relative room for rounding errors, tried until the checker accepts
 
 
@@ -85,6 +86,7 @@ def complete(problem: Problem, point: Point, tolerance: float) -> Instance | Non
     end = D[-1]
     if problem.free_end:
         bits = deltas[-1] / reached * (1 + tolerance)
+        bits *= 1 + (ROUNDING if bits > 20 else 0)  # one more than such a number is no other number in floating point
         if bits > 1000:
             return None
         end = min(max(2, int(2.0**bits) + 1), D[-1])

@@ -22,6 +22,9 @@ def command(
         int | None,
         typer.Option("--bits", help="Bits of every number. Default: 16 for activations and caches, 32 for sums."),
     ] = None,
+    at: Annotated[
+        int | None, typer.Option("--at", help="Also: how small it would have to be for this many tokens.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for certificate.json.")] = None,
     as_json: common.JsonOption = False,
 ) -> None:
@@ -32,17 +35,33 @@ def command(
     Example: hopbound bound "linear full linear" --head-dim 4 --bits 4 --hops 2
     """
     from hopbound.architecture import Defaults, parse_schedule
-    from hopbound.bounds import prove
+    from hopbound.bounds import limits, prove
     from hopbound.files import write_json
 
     defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
     architecture = parse_schedule(schedule, defaults, common.precisions(bits))
     verdict = prove(architecture, hops, sizes=sizes.value)
+    found = () if at is None else limits(architecture, hops, at, sizes=sizes.value)
     certificate = verdict.certificate
     written: str | None = None
     if out is not None and certificate is not None:
         write_json(out / "certificate.json", certificate.document())
         written = "certificate.json"
+    turned = []
+    for limit in found:
+        proof, path = limit.verdict.certificate if limit.largest else None, f"at-{limit.knob}.json"
+        if out is not None and proof is not None:
+            write_json(out / path, proof.document())
+        turned.append(
+            {
+                "knob": limit.knob,
+                "actual": limit.actual,
+                "largest": limit.largest,
+                "factor": limit.factor,
+                "log2_prompt_length": limit.verdict.log2_prompt_length,
+                "certificate": None if proof is None else path if out is not None else proof.document(),
+            }
+        )
     shown_sizes: dict[str, Any] | None = None
     if certificate is not None:
         shown_sizes = {
@@ -68,6 +87,7 @@ def command(
         "statement": verdict.statement,
         "assumptions": list(verdict.assumptions) if verdict.kind == "impossible" else [],
         "reason": verdict.reason,
+        "at": None if at is None else {"tokens": at, "limits": turned},
     }
     if as_json:
         common.print_json(result)
@@ -82,7 +102,8 @@ def _lines(result: dict[str, Any], out: Path | None) -> list[str]:
     paper = f"log2 n >= {result['paper_log2_prompt_length']:,.0f} ({result['paper_source']}, constant taken as 1)"
     lines = [f"stack     {result['schedule']}"]
     if result["verdict"] == "no claim":
-        return [*lines, f"verdict   no claim: {result['reason']}", f"paper     {paper}"]
+        lines = [*lines, f"verdict   no claim: {result['reason']}", f"paper     {paper}"]
+        return [*lines, *_limit_lines(result["at"], result["hops"])]
     limit = "" if result["length_limit"] is None else f", up to {length_text(result['length_limit'])},"
     name = result["theorem"] if result["theorem"] == "counting" else f"Theorem {result['theorem']}"
     lines += [
@@ -99,9 +120,28 @@ def _lines(result: dict[str, Any], out: Path | None) -> list[str]:
         f"paper     {paper}",
         "worst     case: some instance of this size is answered wrongly, whatever the weights",
     ]
+    lines += _limit_lines(result["at"], result["hops"])
     if out is not None and sizes is not None:
         lines.append(f"written   {out / 'certificate.json'}")
     return lines
+
+
+_KNOBS = {"precision": "bits of every number", "state": "bits of each number in states", "heads": "heads a mixer"}
+
+
+def _limit_lines(at: dict[str, Any] | None, hops: int) -> list[str]:
+    """The inverse for people."""
+    if at is None:
+        return []
+    lines = [f"at        {at['tokens']:,} tokens; {hops} hop{'s' if hops != 1 else ''} certified impossible up to"]
+    for limit in at["limits"]:
+        knob, largest, own = _KNOBS[limit["knob"]], limit["largest"], f"the stack has {limit['actual']:,}"
+        if largest:
+            beyond = f"{limit['factor']:.3g} times as many" if limit["factor"] > 1 else "within"
+            lines.append(f"          {knob}: {largest:,} ({own}, {beyond})")
+        else:
+            lines.append(f"          {knob}: none, 1 only from 2^{limit['log2_prompt_length']:.1f} tokens on ({own})")
+    return lines if at["limits"] else [f"{lines[0]} nothing: the theorems do not speak of it"]
 
 
 def _listed(values: list[int]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hopbound.architecture import Architecture, LayerBits, Precisions
+from hopbound.architecture import Architecture, Defaults, LayerBits, Precisions, parse_schedule
 from hopbound.bounds import Sizes, check, closed_forms, continuous, counting, matches_schedule, prove, search
 from hopbound.bounds.conditions import Problem
 from hopbound.bounds.prove import Candidate, _certificate
@@ -75,6 +75,16 @@ def test_no_longer_than_the_earlier_search(row: tuple[int, int, int, int]) -> No
             assert verdict.log2_prompt_length < earlier + 0.01
             assert verdict.certificate is not None
             assert confirms(verdict.certificate.document())
+
+
+@pytest.mark.parametrize("schedule", ["full", "linear full linear", "2*full", "3*full", "linear 2*full"])
+@pytest.mark.parametrize(("heads", "head_dim", "bits"), [(1, 4, 4), (32, 4, 1), (32, 64, 16)])
+def test_functions_that_pass_on_cost_little(schedule: str, heads: int, head_dim: int, bits: int) -> None:
+    stack = parse_schedule(schedule, Defaults(heads=heads, head_dim=head_dim), Precisions.uniform(bits))
+    least = next(hops for hops in range(1, 6) if prove(stack, hops).kind == "impossible")
+    lengths = [prove(stack, least + more).log2_prompt_length for more in range(4)]
+    assert None not in lengths
+    assert max(lengths) <= min(lengths) + 1.5, lengths  # pyright: ignore
 
 
 def test_the_same_answer_twice() -> None:
