@@ -311,3 +311,31 @@ def test_stacks_without_mixers_hear_nothing(hops: int) -> None:
     verdict = prove(architecture("2*mlp"), hops)
     assert verdict.kind == "impossible"
     assert verdict.prompt_length == 2 + 2 * hops  # two entries of each function already
+
+
+PROPERTY_STACKS = ["linear", "full", "linear full linear", "2*full", "gdn 2*full conv", "3*full", "full|linear full"]
+
+
+@pytest.mark.parametrize("schedule", PROPERTY_STACKS)
+@pytest.mark.parametrize("nothing", ["conv[kernel=1]", "window[w=1]", "mlp"])
+def test_layers_that_hold_nothing_change_nothing(schedule: str, nothing: str) -> None:
+    hops = len(architecture(schedule).full_layers) + 1
+    around = f"{nothing} {schedule} {nothing}"
+    inside = schedule.replace(" ", f" {nothing} ")
+    lengths = {prove(architecture(text), hops).prompt_length for text in (schedule, around, inside)}
+    assert len(lengths) == 1
+
+
+@pytest.mark.parametrize("schedule", PROPERTY_STACKS)
+def test_larger_stacks_have_no_shorter_lengths(schedule: str) -> None:
+    """Up to what the search leaves open: 0.26 in log2."""
+    hops = len(architecture(schedule).full_layers) + 1
+    for small, large in (((1, 4, 4), (1, 4, 5)), ((1, 8, 8), (2, 8, 8)), ((2, 8, 16), (2, 9, 16)), ((4, 16, 16),) * 2):
+        lengths = [
+            prove(
+                parse_schedule(schedule, Defaults(heads=h, head_dim=d), Precisions.uniform(p)), hops
+            ).log2_prompt_length
+            for h, d, p in (small, large)
+        ]
+        assert None not in lengths
+        assert (lengths[0] or 0) <= (lengths[1] or 0) + 0.26, (small, large, lengths)
