@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -32,13 +32,13 @@ from hopbound.witness import FileResult, verify_file, verify_files
 
 from .bounds.recompute import confirms
 from .falsify.plain import plain_answers, right_answer
+from .places import Place, altered, get, places
 
 TASK = FunctionComposition(hops=2, m=3, n=(1,), values=(2,))
 FITTING = Defaults(head_dim=5)
 SCHEDULE = "linear 2*full"
 CERTIFICATES = {"counting": ("linear", 1), "A": ("linear full linear", 2), "B": ("2*full", 3)}
 NUMBERS_CLAIMED = ("hops", "prompt_length", "instances", "adversarial", "accuracy", "smallest_margin")
-Place = tuple[str | int, ...]
 
 
 @cache
@@ -77,27 +77,6 @@ def judge(path: Path) -> FileResult:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def places(value: Any, at: Place = ()) -> Iterator[Place]:
-    """Every value of a document, the containers included."""
-    if at:
-        yield at
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in inner:
-        yield from places(part, (*at, key))
-
-
-def get(value: Any, at: Place) -> Any:
-    for key in at:
-        value = value[key]
-    return value
-
-
-def altered(value: Any, at: Place, new: Any) -> Any:
-    result = copy.deepcopy(value)
-    get(result, at[:-1])[at[-1]] = new
-    return result
 
 
 def rehash(model: Path) -> None:

@@ -1,8 +1,6 @@
 """A stored pair is replayed to the last number, or refused with a reason."""
 
-import copy
 import json
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -15,6 +13,7 @@ from hopbound.errors import RejectedError
 from hopbound.falsify import FoolingPair, find_pair, fools, replay
 from hopbound.tasks import FunctionComposition
 
+from ..places import Place, altered, get, places
 from .plain import built_decoder, path, random_decoder, right_answer
 
 TASK = FunctionComposition(hops=2, m=3, n=(2,), values=(2,))
@@ -37,30 +36,6 @@ def found(kind: str) -> tuple[Decoder, FoolingPair]:
 def document(kind: str) -> dict[str, Any]:
     """As it comes from a file."""
     return json.loads(json.dumps(found(kind)[1].to_json()))
-
-
-Place = tuple[str | int, ...]
-
-
-def places(value: Any, at: Place = ()) -> Iterator[Place]:
-    """Every value of a document, the containers included."""
-    if at:
-        yield at
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in inner:
-        yield from places(part, (*at, key))
-
-
-def get(value: Any, at: Place) -> Any:
-    for key in at:
-        value = value[key]
-    return value
-
-
-def altered(value: Any, at: Place, new: Any) -> Any:
-    result = copy.deepcopy(value)
-    get(result, at[:-1])[at[-1]] = new
-    return result
 
 
 @pytest.mark.parametrize("kind", KINDS)
