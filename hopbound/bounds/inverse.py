@@ -103,13 +103,14 @@ def _with_heads(architecture: Architecture, count: int) -> Architecture:
 
 def _limit(knob: Knob, actual: int, bound: Callable[[int], Verdict], tokens: int) -> Limit | None:
     """The largest setting whose bound is at most `tokens`, by doubling and halving."""
-    wanted = log2(tokens)
 
     def enough(verdict: Verdict) -> bool:
-        return verdict.log2_prompt_length is not None and verdict.log2_prompt_length <= wanted + 1e-12
+        if verdict.prompt_length is not None:
+            return verdict.prompt_length <= tokens
+        return verdict.log2_prompt_length is not None and verdict.log2_prompt_length <= log2(tokens)
 
     best = bound(1)
-    if best.kind == "no claim" and not enough(best):
+    if best.kind == "no claim":
         return None
     if not enough(best):
         return Limit(knob, actual, 0, None, best)

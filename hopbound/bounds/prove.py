@@ -1,6 +1,6 @@
 """From an architecture and a number of hops to a verdict: every theorem that applies, the shortest certificate."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log2
 
@@ -111,12 +111,13 @@ def _best(
             candidates += [Candidate(layers, *way) for way in theorem.problems(stack, hops, sizes == "paper")]
     relaxed = [(search.relax(candidate.problem), candidate) for candidate in candidates]
     promising = [(rough, candidate) for rough, candidate in relaxed if rough is not None]
-    worth = inf  # grows with the shortest promise, once one was kept
+    worth = inf  # until the shortest promise that is kept says how much longer another may be
     for rough, candidate in sorted(promising, key=lambda pair: pair[0].length):
         if rough.length <= worth:
-            refined = list(_searched(architecture, candidate, rough, hops, sizes))
-            worth = min(worth, rough.length + WORTH_REFINING) if refined else worth
-            found += refined
+            refined = _searched(architecture, candidate, rough, hops, sizes)
+            if refined is not None:
+                worth = min(worth, rough.length + WORTH_REFINING)
+                found.append(refined)
     found += [_closed(architecture, candidate, hops, sizes) for rough, candidate in relaxed if rough is None]
     if candidates and not found:
         found = [_closed(architecture, candidate, hops, sizes) for candidate in candidates]
@@ -144,13 +145,13 @@ def _counted(architecture: Architecture, layers: tuple[LayerBits, ...], bits: in
 
 def _searched(
     architecture: Architecture, candidate: Candidate, rough: search.Relaxed, hops: int, sizes: Sizes
-) -> Iterator[Found]:
-    """The first instance near the continuous optimum that the checker accepts."""
+) -> Found | None:
+    """The first instance near the continuous optimum that the checker accepts; None if it accepts none."""
     for instance in search.refine(candidate.problem, rough):
         certificate = _certificate(architecture, candidate, instance, hops, sizes)
         if check(certificate.document()).accepted:
-            yield Found(log2(certificate.prompt_length), certificate, candidate.problem.theorem, "search")
-            return
+            return Found(log2(certificate.prompt_length), certificate, candidate.problem.theorem, "search")
+    return None
 
 
 def _closed(architecture: Architecture, candidate: Candidate, hops: int, sizes: Sizes) -> Found:

@@ -23,13 +23,15 @@ from hopbound.errors import InputError
 _STEPS = 200
 
 
-def _check(pairs: int | None, values: int, state_bits: float) -> None:
-    if pairs is not None and (isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1):
+def _check(values: int, *, pairs: int = 1, state_bits: float = 0, accuracy: float = 1) -> None:
+    if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
         raise InputError("pairs", pairs, "a whole number of at least 1")
     if isinstance(values, bool) or not isinstance(values, int) or values < 2:
         raise InputError("values", values, "a whole number of at least 2")
     if isinstance(state_bits, bool) or not isinstance(state_bits, int | float) or not 0 <= state_bits < 2**1000:
         raise InputError("state_bits", state_bits, "a number of at least 0")
+    if isinstance(accuracy, bool) or not isinstance(accuracy, int | float) or not 0 <= accuracy <= 1:
+        raise InputError("accuracy", accuracy, "a number from 0 to 1")
 
 
 def needed_bits(error: float, values: int) -> float:
@@ -54,7 +56,7 @@ def accuracy_ceiling(pairs: int, values: int, state_bits: float) -> float:
     Raises:
         InputError: no pairs, fewer than two values, or a negative state.
     """
-    _check(pairs, values, state_bits)
+    _check(values, pairs=pairs, state_bits=state_bits)
     low, high = 0.0, 1 - 1 / values  # the bits that are needed fall from log V to 0 as the error grows to chance
     if pairs * needed_bits(low, values) <= state_bits:
         return 1.0
@@ -78,9 +80,7 @@ def pairs_recallable(values: int, state_bits: float, accuracy: float = 1.0) -> i
     Raises:
         InputError: as `accuracy_ceiling`, or an accuracy outside 0..1.
     """
-    _check(None, values, state_bits)
-    if isinstance(accuracy, bool) or not isinstance(accuracy, int | float) or not 0 <= accuracy <= 1:
-        raise InputError("accuracy", accuracy, "a number from 0 to 1")
+    _check(values, state_bits=state_bits, accuracy=accuracy)
     if accuracy <= 1 / values:
         return None
     each = needed_bits(1 - accuracy, values)
@@ -101,9 +101,7 @@ def bits_to_recall(pairs: int, values: int, accuracy: float = 1.0) -> int:
     Raises:
         InputError: as `pairs_recallable`.
     """
-    _check(pairs, values, 0)
-    if isinstance(accuracy, bool) or not isinstance(accuracy, int | float) or not 0 <= accuracy <= 1:
-        raise InputError("accuracy", accuracy, "a number from 0 to 1")
+    _check(values, pairs=pairs, accuracy=accuracy)
     if accuracy <= 1 / values:
         return 0
     return ceil(pairs * needed_bits(1 - accuracy, values) * (1 - 1e-12))

@@ -255,6 +255,10 @@ class Decoder(nn.Module):
         code = self.config.positions
         return code.length if isinstance(code, PositionCode) else inf if code is None else code
 
+    def _check_length(self, length: int) -> None:
+        if length > self.prompt_limit:
+            raise InputError("prompt length", length, f"at most {self.prompt_limit} tokens for this model")
+
     def embed_tokens(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time width"]:
         """The token's part of the embedding."""
         if self.config.tokens is not None:
@@ -269,9 +273,8 @@ class Decoder(nn.Module):
             InputError: the rule or the table does not reach so far.
         """
         code = self.config.positions
-        if len(positions) and int(positions.max()) >= self.prompt_limit:
-            expected = f"at most {self.prompt_limit} tokens for this model"
-            raise InputError("prompt length", int(positions.max()) + 1, expected)
+        if len(positions):
+            self._check_length(int(positions.max()) + 1)
         if isinstance(code, PositionCode):
             return code.encode(positions, self.config.width, self.dtype)
         if self.position_table is not None:
@@ -328,11 +331,10 @@ class Decoder(nn.Module):
         """
         from hopbound.decoder.demand import examples_at_once
 
-        known, limit = self.config.vocabulary, self.prompt_limit
+        known = self.config.vocabulary
         if prompts.size and not 0 <= int(prompts.min()) <= int(prompts.max()) < known:
             raise InputError("tokens", f"{prompts.min()} to {prompts.max()}", f"numbers from 0 to {known - 1}")
-        if prompts.shape[1] > limit:
-            raise InputError("prompt length", prompts.shape[1], f"at most {limit} tokens for this model")
+        self._check_length(prompts.shape[1])
         tokens = torch.from_numpy(prompts)
         for batch in tokens.split(examples_at_once(self, tokens[:1])):
             yield self.final_logits(batch)

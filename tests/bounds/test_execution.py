@@ -48,13 +48,14 @@ class Protocol:
         one, zero = self.entering(z_1, z_2)
         last = call("state into -1", self.sigma_0, zero, z_0)
         by_1 = tuple(call("1 hears", b, token, z_1[: token + 1], one, z_2) for token in range(len(z_1)))
-        by_0 = call("0 hears", b, z_0, zero, call("of 2", b, z_0, zero, z_2), z_1, one)
+        zero_of_2 = call("0 hears of 2", b, z_0, zero, z_2)
+        by_0 = call("0 hears", b, z_0, zero, zero_of_2, z_1, one)
         of_2 = call("-1 hears of 2", b, w, last, z_2)
         by_last = call("-1 hears", b, w, last, of_2, z_1, one, z_0, zero)
         after_1 = call("later state into 1", sigma_1, z_2)
         after_0 = call("later state into 0", sigma_1, after_1, z_1, one, by_1)
         after_last = call("later state into -1", sigma_1, after_0, z_0, zero, by_0)
-        return Messages(of_2, call("of 2", b, z_0, zero, z_2), after_0, after_last, (w, last, by_last, after_last))
+        return Messages(of_2, zero_of_2, after_0, after_last, (w, last, by_last, after_last))
 
     def answer(self, view: Hashable) -> int:
         """The output at the last token."""

@@ -174,11 +174,16 @@ def hashing(task: FunctionComposition, salt: int) -> FunctionAnswerer:
     return FunctionAnswerer(lambda prompts: (prompts @ weights // 7) % 2)
 
 
+def some_pairs(task: FunctionComposition, answerer: FunctionAnswerer, salt: int) -> np.ndarray:
+    """At most four pairs that fool the answerer."""
+    pairs = visited_changes(task, task.sample(salt, "test", 0, 64), task.hops, 0)
+    return pairs[fools(task, answerer, pairs)][:4]
+
+
 @given(tasks, st.integers(0, 50))
 def test_simplified_pairs_still_fool(task: FunctionComposition, salt: int) -> None:
     answerer = hashing(task, salt)
-    pairs = visited_changes(task, task.sample(salt, "test", 0, 64), task.hops, 0)
-    for pair in pairs[fools(task, answerer, pairs)][:4]:
+    for pair in some_pairs(task, answerer, salt):
         simple, trials = simplify(answerer, task, pair)
         assert fools(task, answerer, simple[None])[0]
         assert trials >= 0
@@ -189,8 +194,7 @@ def test_simplified_pairs_still_fool(task: FunctionComposition, salt: int) -> No
 @given(tasks, st.integers(0, 50))
 def test_simplified_pairs_are_minimal(task: FunctionComposition, salt: int) -> None:
     answerer = hashing(task, salt)
-    pairs = visited_changes(task, task.sample(salt, "test", 0, 64), task.hops, 0)
-    for pair in pairs[fools(task, answerer, pairs)][:4]:
+    for pair in some_pairs(task, answerer, salt):
         simple, _ = simplify(answerer, task, pair)
         assert still_settable(answerer, task, simple) == []
 
