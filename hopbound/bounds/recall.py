@@ -18,16 +18,17 @@ about adversarial inputs. Guessing (1/V) is always allowed, so ε never exceeds 
 
 from math import ceil, log2
 
+from hopbound.architecture import Architecture
+from hopbound.bounds.ceiling import Ceiling, Question, Silence, counted, held_bits, whole_number
 from hopbound.errors import InputError
 
+NAME = "recall"
 _STEPS = 200
 
 
 def _check(values: int, *, pairs: int = 1, state_bits: float = 0, accuracy: float = 1) -> None:
-    if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
-        raise InputError("pairs", pairs, "a whole number of at least 1")
-    if isinstance(values, bool) or not isinstance(values, int) or values < 2:
-        raise InputError("values", values, "a whole number of at least 2")
+    whole_number("pairs", pairs, 1)
+    whole_number("values", values, 2)
     if isinstance(state_bits, bool) or not isinstance(state_bits, int | float) or not 0 <= state_bits < 2**1000:
         raise InputError("state_bits", state_bits, "a number of at least 0")
     if isinstance(accuracy, bool) or not isinstance(accuracy, int | float) or not 0 <= accuracy <= 1:
@@ -105,3 +106,27 @@ def bits_to_recall(pairs: int, values: int, accuracy: float = 1.0) -> int:
     if accuracy <= 1 / values:
         return 0
     return ceil(pairs * needed_bits(1 - accuracy, values) * (1 - 1e-12))
+
+
+def ceiling(architecture: Architecture, question: Question) -> Ceiling | Silence:
+    """How many pairs the stack's states recall at the accuracy wanted, and how well they recall the pairs given."""
+    bits = held_bits(architecture)
+    if bits is None:
+        return Silence(NAME, "a full layer reads the pairs themselves")
+    numbers: dict[str, int | float] = {"state_bits": bits}
+    most = pairs_recallable(question.values, bits, question.accuracy)
+    said = "guessing is good enough" if most is None else f"{counted(most, 'pair')} at most"
+    statement = f"with {question.values:,} values and {bits:,} bits of state, {said} at accuracy {question.accuracy:g}"
+    if most is not None:
+        numbers["pairs"] = most
+    if question.pairs is not None:
+        numbers["accuracy"] = accuracy_ceiling(question.pairs, question.values, bits)
+        statement += f"; accuracy {numbers['accuracy']:.4g} at most on {counted(question.pairs, 'pair')}"
+    return Ceiling(
+        NAME,
+        numbers,
+        "average",
+        statement,
+        "distinct known keys, independent uniform values, all queries after all pairs; only states of fixed size cross",
+        "Fano's inequality",
+    )
