@@ -100,15 +100,12 @@ def _best(
     architecture: Architecture, readings: Sequence[tuple[LayerBits, ...]], hops: int, sizes: Sizes
 ) -> Found | None:
     """The shortest certified prompt over all readings of the stack and all theorems; None if none applies."""
-    found: list[Found] = []
-    candidates: list[Candidate] = []
-    for layers in readings:
-        stack = runs(layers)
-        bits = counting.crossing_bits(stack.states, stack.summaries)
-        if bits is not None:
-            found.append(_counted(architecture, layers, bits, hops, sizes))
-        for theorem in (theorem_a, theorem_b):
-            candidates += [Candidate(layers, *way) for way in theorem.problems(stack, hops, sizes == "paper")]
+    found = [
+        _counted(architecture, layers, bits, hops, sizes)
+        for layers in readings
+        if (bits := crossing(layers)) is not None
+    ]
+    candidates = ways(readings, hops, sizes)
     relaxed = [(search.relax(candidate.problem), candidate) for candidate in candidates]
     promising = [(rough, candidate) for rough, candidate in relaxed if rough is not None]
     worth = inf  # until the shortest promise that is kept says how much longer another may be
@@ -124,9 +121,34 @@ def _best(
     return min(found, key=lambda one: one.log2_length, default=None)
 
 
+def crossing(layers: Sequence[LayerBits]) -> int | None:
+    """Bits that must determine `z_1` by counting; None where counting does not speak of the stack."""
+    stack = runs(layers)
+    return counting.crossing_bits(stack.states, stack.summaries)
+
+
+def ways(readings: Sequence[tuple[LayerBits, ...]], hops: int, sizes: Sizes) -> list[Candidate]:
+    """Every way in which Theorems A and B speak of a stack and a number of hops."""
+    return [
+        Candidate(layers, *way)
+        for layers in readings
+        for theorem in (theorem_a, theorem_b)
+        for way in theorem.problems(runs(layers), hops, sizes == "paper")
+    ]
+
+
 def _counted(architecture: Architecture, layers: tuple[LayerBits, ...], bits: int, hops: int, sizes: Sizes) -> Found:
     m, M = counting.smallest_sizes(bits, hops - 1, sizes == "paper")
-    certificate = Certificate(
+    certificate = counted_certificate(architecture, layers, m, M, hops, sizes)
+    assert check(certificate.document()).accepted
+    return Found(log2(certificate.prompt_length), certificate, "counting", "search")
+
+
+def counted_certificate(
+    architecture: Architecture, layers: tuple[LayerBits, ...], m: int, M: int, hops: int, sizes: Sizes
+) -> Certificate:
+    """The certificate of a count: `z_1` from m to M values, the functions beyond pass their argument on."""
+    return Certificate(
         schedule=str(architecture),
         precisions=architecture.precisions,
         layers=layers,
@@ -139,8 +161,6 @@ def _counted(architecture: Architecture, layers: tuple[LayerBits, ...], bits: in
         theorem="counting",
         theorem_hops=1,
     )
-    assert check(certificate.document()).accepted
-    return Found(log2(certificate.prompt_length), certificate, "counting", "search")
 
 
 def _searched(
@@ -148,7 +168,7 @@ def _searched(
 ) -> Found | None:
     """The first instance near the continuous optimum that the checker accepts; None if it accepts none."""
     for instance in search.refine(candidate.problem, rough):
-        certificate = _certificate(architecture, candidate, instance, hops, sizes)
+        certificate = certificate_of(architecture, candidate, instance, hops, sizes)
         if check(certificate.document()).accepted:
             return Found(log2(certificate.prompt_length), certificate, candidate.problem.theorem, "search")
     return None
@@ -160,13 +180,13 @@ def _closed(architecture: Architecture, candidate: Candidate, hops: int, sizes: 
     name = closed_forms.name(problem)
     instance = closed_forms.instance(problem)
     if instance is not None:
-        certificate = _certificate(architecture, candidate, instance, hops, sizes)
+        certificate = certificate_of(architecture, candidate, instance, hops, sizes)
         if check(certificate.document()).accepted:
-            return Found(log2(certificate.prompt_length), certificate, problem.theorem, f"closed form {name}")
+            return Found(log2(certificate.prompt_length), certificate, name, f"closed form {name}")
     return Found(closed_forms.log2_length(problem), None, name, f"closed form {name}")
 
 
-def _certificate(
+def certificate_of(
     architecture: Architecture, candidate: Candidate, instance: Instance, hops: int, sizes: Sizes
 ) -> Certificate:
     """The certificate of an instance; the functions beyond the theorem's pass their argument on."""

@@ -21,9 +21,10 @@ class Verdict:
     Attributes:
         kind: `impossible` (proved from `prompt_length` on, see `statement`) or `no claim`.
         hops: the number of hops asked for.
-        theorem: `counting`, `A` or `B` with a certificate; `A'`, `B'`, `A''` or `B''` where only the closed form's
-            logarithm is given because its integers are too long; empty without a claim.
-        certificate: the evidence, accepted by the checker.
+        theorem: `counting`, `A` or `B`; `A'`, `B'`, `A''` or `B''` where the sizes are a closed form's and not
+            searched; empty without a claim.
+        certificate: the evidence, accepted by the checker; None where the integers of a closed form are too long to be
+            written out and only its logarithm is given.
         prompt_length: tokens of the certified prompt.
         log2_prompt_length: its logarithm.
         length_limit: the longest prompt for which the sizes of the stack hold; None for every length.

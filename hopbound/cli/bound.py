@@ -1,11 +1,14 @@
 """`hopbound bound`: the smallest prompt length from which a stack provably fails."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hopbound.cli import common
+
+if TYPE_CHECKING:
+    from hopbound.frontier import Frontier
 
 
 def command(
@@ -25,7 +28,12 @@ def command(
     at: Annotated[
         int | None, typer.Option("--at", help="Also: how small it would have to be for this many tokens.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for certificate.json.")] = None,
+    frontier: Annotated[
+        bool, typer.Option("--frontier", help="Also: which sizes are built, which impossible (1 or 2 hops).")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for certificates, and the frontier's figure.")
+    ] = None,
     as_json: common.JsonOption = False,
 ) -> None:
     """Find a certificate that no weights whatever make this many hops, on prompts as short as the theorems allow.
@@ -37,11 +45,14 @@ def command(
     from hopbound.architecture import Defaults, parse_schedule
     from hopbound.bounds import limits, prove
     from hopbound.files import write_json
+    from hopbound.frontier import frontier as find_frontier
+    from hopbound.report.frontier import write_frontier
 
     defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
     architecture = parse_schedule(schedule, defaults, common.precisions(bits))
     verdict = prove(architecture, hops, sizes=sizes.value)
     found = () if at is None else limits(architecture, hops, at, sizes=sizes.value)
+    region = find_frontier(architecture, hops, sizes=sizes.value) if frontier else None
     certificate = verdict.certificate
     written: str | None = None
     if out is not None and certificate is not None:
@@ -89,38 +100,72 @@ def command(
         "reason": verdict.reason,
         "at": None if at is None else {"tokens": at, "limits": turned},
     }
+    if region is not None:
+        result["label"] = architecture.label
+        result["frontier"] = _frontier_json(region, out)
+        if out is not None and hops == 2:
+            write_frontier(result, out / "frontier.svg")
     if as_json:
         common.print_json(result)
     else:
         common.print_lines(_lines(result, out))
 
 
+def _frontier_json(region: "Frontier", out: Path | None) -> dict[str, Any]:
+    """The frontier's part of the result; its certificates are written where there is a folder for them."""
+    from hopbound.files import write_json
+
+    rows = []
+    for row in region.rows:
+        proof, path = row.certified, "frontier-hop.json" if row.m is None else f"frontier-{row.m}.json"
+        if out is not None and proof is not None:
+            write_json(out / path, proof.document())
+        rows.append(
+            {
+                "m": row.m,
+                "values": row.values,
+                "built": row.built,
+                "construction": row.construction,
+                "impossible": row.impossible,
+                "theorem": None if proof is None else proof.theorem,
+                "prompt_length": None if proof is None else proof.prompt_length,
+                "certificate": None if proof is None else path if out is not None else proof.document(),
+            }
+        )
+    return {"varying": region.varying, "sizes": region.sizes, "reason": region.reason, "rows": rows}
+
+
 def _lines(result: dict[str, Any], out: Path | None) -> list[str]:
     """The verdict for people."""
-    from hopbound.report.numbers import length_text
+    from hopbound.report.numbers import exponent_text, length_text, theorem_text, threshold_text
 
-    paper = f"log2 n >= {result['paper_log2_prompt_length']:,.0f} ({result['paper_source']}, constant taken as 1)"
+    paper = threshold_text(result["paper_log2_prompt_length"], result["paper_source"])
     lines = [f"stack     {result['schedule']}"]
     if result["verdict"] == "no claim":
         lines = [*lines, f"verdict   no claim: {result['reason']}", f"paper     {paper}"]
-        return [*lines, *_limit_lines(result["at"], result["hops"])]
+        return [*lines, *_limit_lines(result["at"], result["hops"]), *_frontier_lines(result)]
     limit = "" if result["length_limit"] is None else f", up to {length_text(result['length_limit'])},"
-    name = result["theorem"] if result["theorem"] == "counting" else f"Theorem {result['theorem']}"
+    log2_length = result["log2_prompt_length"]
+    exponent = f"{log2_length:.2f}" if log2_length < 10**6 else exponent_text(log2_length)
     lines += [
         f"verdict   {result['hops']} hop{'s' if result['hops'] != 1 else ''} impossible from n = "
         f"{length_text(result['prompt_length'], result['log2_prompt_length'])} tokens on{limit} "
-        f"(log2 n = {result['log2_prompt_length']:.2f}), {name}, by {result['source']}",
+        f"(log2 n = {exponent}), {theorem_text(result['theorem'])}, by {result['source']}",
     ]
     sizes = result["sizes"]
     if sizes is not None:
         parts = [f"D = {_listed(sizes['domains'])}", f"M = {_listed(sizes['values'])}"]
         parts += [f"n = {_listed(sizes['n'])}"] if sizes["n"] else []
         lines.append(f"sizes     {sizes['kind']}: {'; '.join(parts)}")
+    else:
+        lines.append(
+            "sizes     integers too long to be written out: the logarithm is the closed form's, no certificate"
+        )
     lines += [
         f"paper     {paper}",
         "worst     case: some instance of this size is answered wrongly, whatever the weights",
     ]
-    lines += _limit_lines(result["at"], result["hops"])
+    lines += _limit_lines(result["at"], result["hops"]) + _frontier_lines(result)
     if out is not None and sizes is not None:
         lines.append(f"written   {out / 'certificate.json'}")
     return lines
@@ -142,6 +187,27 @@ def _limit_lines(at: dict[str, Any] | None, hops: int) -> list[str]:
         else:
             lines.append(f"          {knob}: none, 1 only from 2^{limit['log2_prompt_length']:.1f} tokens on ({own})")
     return lines if at["limits"] else [f"{lines[0]} nothing: the theorems do not speak of it"]
+
+
+def _frontier_lines(result: dict[str, Any]) -> list[str]:
+    """The frontier for people: what is built, from where on it is impossible, and the gap."""
+    from hopbound.report.numbers import length_text
+
+    if "frontier" not in result:
+        return []
+    region = result["frontier"]
+    varying = region["varying"]
+    heads = (f"built to {varying}", "impossible from", "n", "gap")
+    lines = [f"{'frontier':9} {'m':>11} {'M_1':>11}  {heads[0]:>15}  {heads[1]:>16}  {heads[2]:>9}  {heads[3]}"]
+    for row in region["rows"]:
+        built, impossible = row["built"], row["impossible"]
+        reached = "any" if built is None else f"{length_text(built)} {row['construction']}" if built else "-"
+        wall = "-" if impossible is None else f"{length_text(impossible)} {row['theorem']}"
+        gap = f"{impossible / built:.3g} times" if built and impossible else ""
+        m, values = ("any" if row[key] is None else length_text(row[key]) for key in ("m", "values"))
+        n = "" if row["prompt_length"] is None else length_text(row["prompt_length"])
+        lines.append(f"{'':9} {m:>11} {values:>11}  {reached:>15}  {wall:>16}  {n:>9}  {gap}".rstrip())
+    return lines
 
 
 def _listed(values: list[int]) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hopbound import __version__
-from hopbound.cli import bound, break_, build, hierarchy, verify
+from hopbound.cli import bound, break_, build, ceilings, hierarchy, language, verify
 from hopbound.errors import InputError, RejectedError
 
 # Typer carries its own copy of click or uses the installed one; either way its exceptions derive from this class.
@@ -36,6 +36,8 @@ app = typer.Typer(
 )
 app.command("hierarchy")(hierarchy.command)
 app.command("bound")(bound.command)
+app.command("ceilings")(ceilings.command)
+app.command("language")(language.command)
 app.command("build")(build.command)
 app.command("verify")(verify.command)
 app.command("break")(break_.command)

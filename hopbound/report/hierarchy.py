@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from hopbound.errors import InputError
-from hopbound.files import read_json, replacing, write_text
-from hopbound.report.numbers import cell_lines, length_text
+from hopbound.files import read_json, write_text
+from hopbound.report.drawing import write_chart
+from hopbound.report.numbers import cell_lines, length_text, theorem_text, threshold_text
 
 REPORT_FILES = ("report.html", "hierarchy.svg")
 COLORS = {"possible": "#dcefe0", "impossible": "#f6dcd9", "both": "#f7ecc9", "no claim": "#eceff1"}
@@ -55,6 +56,7 @@ def _template(name: str) -> Any:
     environment = Environment(
         loader=PackageLoader("hopbound.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.filters |= {"theorem_text": theorem_text, "threshold_text": threshold_text}
     return environment.get_template(name)
 
 
@@ -128,7 +130,6 @@ def _shown_pair(document: dict[str, Any]) -> dict[str, Any]:
 def write_figure(document: dict[str, Any], path: Path) -> None:
     """The table as a picture; the ending of `path` says which kind (.svg or .png)."""
     import altair as alt
-    import vl_convert
 
     rows = [
         {
@@ -161,12 +162,7 @@ def write_figure(document: dict[str, Any], path: Path) -> None:
         alt.layer(boxes, *text).properties(width=620, height=len(stacks) * 44, title=title).configure_view(stroke=None)
     )
     chart = chart.configure(background="white").configure_axis(domain=False, ticks=False)
-    drawing = vl_convert.vegalite_to_png(chart.to_dict(), scale=2) if path.suffix == ".png" else None
-    with replacing(path) as temporary:
-        if drawing is not None:
-            temporary.write_bytes(drawing)
-        else:
-            temporary.write_text(vl_convert.vegalite_to_svg(chart.to_dict()), encoding="utf-8")
+    write_chart(chart, path)
 
 
 __all__ = ["COLORS", "REPORT_FILES", "kind_of", "length_text", "read_hierarchy", "write_figure", "write_report"]

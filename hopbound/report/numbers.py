@@ -1,6 +1,9 @@
 """How numbers are shown to people, in tables and pages alike."""
 
-from math import log2
+from math import inf, log2
+
+PRIME = "'"
+LONGEST_HELD = 64  # log2 of more tokens than any computer holds
 
 
 def length_text(prompt_length: int | None, log2_prompt_length: float | None = None) -> str:
@@ -9,7 +12,29 @@ def length_text(prompt_length: int | None, log2_prompt_length: float | None = No
         return f"{prompt_length:,}"
     if log2_prompt_length is None and prompt_length is not None:
         log2_prompt_length = log2(prompt_length)
-    return "?" if log2_prompt_length is None else f"2^{log2_prompt_length:.1f}"
+    if log2_prompt_length is None:
+        return "?"
+    return f"2^{log2_prompt_length:.1f}" if log2_prompt_length < 10**7 else f"2^({exponent_text(log2_prompt_length)})"
+
+
+def exponent_text(log2_prompt_length: float) -> str:
+    """The logarithm of a length: digits up to a billion, then a power of ten."""
+    return f"{log2_prompt_length:,.0f}" if log2_prompt_length < 10**9 else f"{log2_prompt_length:.4g}"
+
+
+def threshold_text(log2_prompt_length: float | None, source: str) -> str:
+    """The length that an asymptotic theorem of the literature asks for; None: beyond floating point."""
+    length = inf if log2_prompt_length is None else log2_prompt_length
+    exponent = exponent_text(length) if length < inf else "a number beyond floating point"
+    far = ": beyond any computer" if length > LONGEST_HELD else ""
+    return f"log2 n >= {exponent} ({source}, constant taken as 1){far}"
+
+
+def theorem_text(theorem: str) -> str:
+    """A theorem by its name: `counting`, `A`, `B`, or a closed form of these (`A'`, `B''`)."""
+    if theorem == "counting":
+        return theorem
+    return f"{'Corollary' if theorem.endswith(PRIME) else 'Theorem'} {theorem}"
 
 
 def cell_lines(cell: dict) -> list[str]:

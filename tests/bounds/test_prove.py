@@ -10,7 +10,7 @@ import pytest
 from hopbound.architecture import Architecture, Defaults, LayerBits, Precisions, parse_schedule
 from hopbound.bounds import Sizes, check, closed_forms, continuous, counting, matches_schedule, prove, search
 from hopbound.bounds.conditions import Problem
-from hopbound.bounds.prove import Candidate, _certificate
+from hopbound.bounds.prove import Candidate, certificate_of
 from hopbound.errors import InputError, RejectedError
 
 from .recompute import confirms
@@ -213,7 +213,7 @@ def test_closed_forms_are_accepted(theorem: str, paper: bool, deepest: int, b: i
                 if s < len(case.summaries):
                     layers.append(LayerBits("full", case.summaries[s]))
             candidate = Candidate(tuple(layers), case, 0)
-            certificate = _certificate(any_stack, candidate, instance, L, "paper" if paper else "free")
+            certificate = certificate_of(any_stack, candidate, instance, L, "paper" if paper else "free")
             result = check(certificate.document())
             assert result.accepted, (theorem, L, b, sigma, result.reason)
             assert log2(certificate.prompt_length) <= closed_forms.log2_length(case)

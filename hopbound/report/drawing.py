@@ -1,0 +1,23 @@
+"""Charts to files: SVG text, or PNG where the name says so; written whole or not at all."""
+
+from pathlib import Path
+from typing import Any
+
+from hopbound.files import replacing
+
+
+def write_chart(chart: Any, path: Path) -> None:
+    """Draw an Altair chart into a file.
+
+    Args:
+        chart: the chart.
+        path: `….svg` or `….png`.
+    """
+    import vl_convert
+
+    drawing = vl_convert.vegalite_to_png(chart.to_dict(), scale=2) if path.suffix == ".png" else None
+    with replacing(path) as temporary:
+        if drawing is not None:
+            temporary.write_bytes(drawing)
+        else:
+            temporary.write_text(vl_convert.vegalite_to_svg(chart.to_dict()), encoding="utf-8")
