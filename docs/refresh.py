@@ -1,10 +1,10 @@
 """Make what the documents show of the program anew: outputs of commands, the figure, the table of mixers.
 
-    python docs/refresh.py            rewrite README.md, docs/hierarchy.svg and docs/schedules.md
+    python docs/refresh.py            rewrite README.md, the pages and the figures of docs/
     python docs/refresh.py --check    say what differs; exit code 1 if anything does
 
-In README.md a block after `<!-- output: NAME -->` starts with `$ command`; what follows is that command's output. All
-commands run in one empty folder, in order.
+A block after `<!-- output: NAME -->` starts with `$ command`; what follows is that command's output. All commands of
+a page run in one empty folder, in order.
 """
 
 import argparse
@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- output: (?P<name>\w+) -->\n```console\n\$ (?P<command>[^\n]*)\n)(?P<shown>.*?)(```)", re.S)
-MIXERS = re.compile(r"(<!-- mixers -->\n)(.*?)(<!-- end -->)", re.S)
+TABLE = re.compile(r"(<!-- (?P<name>mixers|facts) -->\n)(.*?)(<!-- end -->)", re.S)
+FRONTIER = ("2*linear full", "--head-dim", "12", "--bits", "4", "--hops", "2", "--sizes", "paper", "--frontier")
 
 
 def run(command: str, folder: Path) -> str:
@@ -62,20 +63,44 @@ def mixers_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def facts_table() -> str:
+    """The facts about mixers and languages."""
+    from hopbound.bounds.languages import FACTS
+
+    lines = ["| models | mixers | languages | | if | source |", "|---|---|---|---|---|---|"]
+    for fact in FACTS:
+        mixers = " ".join(f"`{name}`" for name in fact.mixers)
+        verdict = "excluded" if fact.excluded else "reached"
+        cells = (fact.families, mixers, fact.language, verdict, fact.conditional, fact.source)
+        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> list[Path]:
+    """The documents in which something is made anew."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
 def refreshed(folder: Path, only: set[str] | None = None) -> dict[Path, str]:
     """The documents as they should be; `only` limits which command blocks are run again."""
+    tables = {"mixers": mixers_table, "facts": facts_table}
 
     def replace(match: re.Match[str]) -> str:
         if only is not None and match["name"] not in only:
             return match[0]
         return match[1] + run(match["command"], folder) + match[5]
 
-    readme, schedules = ROOT / "README.md", ROOT / "docs" / "schedules.md"
-    texts = {readme: BLOCK.sub(replace, readme.read_text(encoding="utf-8"))}
-    texts[schedules] = MIXERS.sub(lambda m: m[1] + mixers_table() + m[3], schedules.read_text(encoding="utf-8"))
-    figure = folder / "hierarchy" / "hierarchy.svg"
-    if figure.is_file():
-        texts[ROOT / "docs" / "hierarchy.svg"] = figure.read_text(encoding="utf-8")
+    texts = {}
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        text = BLOCK.sub(replace, text)
+        texts[page] = TABLE.sub(lambda match: match[1] + tables[match["name"]]() + match[4], text)
+    if only is None or "frontier" in only:
+        run(shlex.join(["hopbound", "bound", *FRONTIER, "--out", "frontier"]), folder)
+    for name in ("hierarchy", "frontier"):
+        figure = folder / name / f"{name}.svg"
+        if figure.is_file():
+            texts[ROOT / "docs" / f"{name}.svg"] = figure.read_text(encoding="utf-8")
     return texts
 
 

@@ -172,8 +172,9 @@ def test_the_grid_is_wide() -> None:
     assert {len(stack(*entry).full_layers) for entry in GRID} == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("hops", [1, 2, 3])
-def test_nothing_is_both_built_and_certified_impossible(hops: int) -> None:
+@pytest.mark.parametrize(("hops", "at_least"), [(1, 500), (2, 3_500), (3, 900)])
+def test_nothing_is_both_built_and_certified_impossible(hops: int, at_least: int) -> None:
+    """Among 20,770 pairs of a stack and sizes the 5,302 that are built."""
     built = recalled = 0
     for entry in GRID:
         architecture = stack(*entry)
@@ -183,7 +184,7 @@ def test_nothing_is_both_built_and_certified_impossible(hops: int) -> None:
                 assert certified(architecture, sizes) is None, (entry, sizes)
                 built += 1
                 recalled += plan.construction == "C3"
-    assert built > 150
+    assert built > at_least
     assert recalled > 30  # where one stack has possible and impossible sizes
 
 

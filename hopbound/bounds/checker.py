@@ -14,7 +14,7 @@ from operator import eq
 from typing import Any, NamedTuple
 
 SCHEMA = "hopbound/certificate/1"
-MAX_BITS, MAX_TOTAL_BITS = 2**17, 2**20  # of one integer of a file, and of all of them: no product is longer
+MAX_BITS, MAX_TOTAL_BITS = 2**17, 2**21  # of one integer of a file, and of all of them: no product is longer
 MAX_HOPS, MAX_LAYERS, MAX_PRODUCT_BITS, MAX_BINOMIAL_BITS = 64, 2**15, 2**20, 2**14  # products decide comparisons
 PRECISIONS = (64, 128, 256, 512)  # bits after the point
 Form = list[tuple[int, int]]  # Σ c·log2(a), as the pairs (c, a)

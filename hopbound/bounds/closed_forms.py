@@ -11,7 +11,7 @@ from math import log2
 
 from hopbound.bounds.conditions import Instance, Point, Problem, domains_of, losses, product
 
-MAX_LENGTH_BITS = 40_000  # of the longest integer that is still written out
+MAX_LENGTH_BITS = 60_000  # of the longest integer that is still written out
 
 
 def fibonacci(k: int) -> int:

@@ -121,7 +121,7 @@ def ceiling(architecture: Architecture, question: Question) -> Ceiling | Silence
         numbers["pairs"] = most
     if question.pairs is not None:
         numbers["accuracy"] = accuracy_ceiling(question.pairs, question.values, bits)
-        statement += f"; accuracy {numbers['accuracy']:.4g} at most on {counted(question.pairs, 'pair')}"
+        statement += f"; accuracy at most {numbers['accuracy']:.4g} on {counted(question.pairs, 'pair')}"
     return Ceiling(
         NAME,
         numbers,

@@ -83,5 +83,5 @@ def ceiling(architecture: Architecture, question: Question) -> Ceiling | Silence
         f"2-Sum modulo {question.values:,} with blocks of {counted(mixer.block, 'token')} needs codes of {needed:,} "
         f"bits; these have {code:,}: {verdict}",
         "one layer on raw tokens; a block not selected is seen through the mean of its keys alone; self-pairs count",
-        "averaging over unresolved values; asymptotically arXiv 2602.01763, Theorem 1.2",
+        "averaging over unresolved values; compare arXiv 2602.01763, Theorem 1.2",
     )

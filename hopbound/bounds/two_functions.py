@@ -67,5 +67,5 @@ def ceiling(architecture: Architecture, question: Question) -> Ceiling | Silence
         "average",
         f"on two random functions of {n:,} values the answer f(g(x)) is wrong with probability at least {error:.4g}",
         "f's table left of g's, then x; f and g(x) uniform",
-        "Fano and counting; with the constant of arXiv 2402.08164, Theorem 1",
+        "Fano's inequality and counting; compare arXiv 2402.08164, Theorem 1",
     )

@@ -171,7 +171,7 @@ def _lines(result: dict[str, Any], out: Path | None) -> list[str]:
     return lines
 
 
-_KNOBS = {"precision": "bits of every number", "state": "bits of each number in states", "heads": "heads a mixer"}
+_KNOBS = {"precision": "bits of every number", "state": "bits of state a bounded layer", "heads": "heads a mixer"}
 
 
 def _limit_lines(at: dict[str, Any] | None, hops: int) -> list[str]:

@@ -64,11 +64,9 @@ def command(
 
 def _lines(result: dict[str, Any]) -> list[str]:
     """The ceilings for people."""
-    lines = [f"stack     {result['schedule']}"]
+    lines = [f"{'stack':15} {result['schedule']}"]
     for one in result["ceilings"]:
-        lines += [
-            f"{one['name']:9} {one['statement']}",
-            f"          {one['case']} case; {one['validity']} ({one['source']})",
-        ]
-    lines += [f"silent    {one['name']}: {one['reason']}" for one in result["silent"]]
+        lines += [f"{one['name']:15} {one['statement']}", f"{'':15} {one['case']} case; {one['validity']}"]
+        lines += [f"{'':15} by {one['source']}"]
+    lines += [f"{'silent':15} {one['name']}: {one['reason']}" for one in result["silent"]]
     return lines

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from math import log2
+from math import ceil, log2
 from pathlib import Path
 
 import pytest
@@ -22,10 +22,14 @@ def stack(schedule: str, head_dim: int = 4, bits: int = 32) -> Architecture:
 def test_one_hop_of_a_linear_layer_is_counted(tokens: int, head_dim: int) -> None:
     """m log m > (d² + d) p with m = n - 2: the largest p by hand."""
     m = tokens - 2
-    expected = max(p for p in range(4097) if m * log2(m) > (head_dim**2 + head_dim) * p)
+    held = head_dim**2 + head_dim
+    expected = max(p for p in range(4097) if m * log2(m) > held * p)
     found = {limit.knob: limit for limit in limits(stack("linear", head_dim), 1, tokens)}
-    assert found["precision"].largest == found["state"].largest == expected
+    assert found["precision"].largest == expected
     assert found["precision"].factor == (32 / expected if expected else None)
+    most = ceil(m * log2(m)) - 1  # bits of state, found to one part in 64
+    assert most * (1 - 1 / 64) - 1 <= found["state"].largest <= most
+    assert found["state"].actual == 32 * held
 
 
 CASES = [("linear full linear", 2, 3_000), ("2*full", 2, 100_000), ("full", 1, 300), ("linear full[heads=2]", 3, 9_000)]
@@ -50,8 +54,9 @@ def test_the_largest_is_certified_and_the_next_is_not(schedule: str, hops: int, 
             larger = replace(architecture, precisions=Precisions.uniform(limit.largest + 1))
             assert (prove(larger, hops).prompt_length or 0) > tokens
         elif limit.knob == "state":
-            assert certificate.precisions.state == limit.largest
-            assert certificate.precisions.summary == bits
+            assert max(layer.bits for layer in certificate.layers if layer.kind == "bounded") == limit.largest
+            own = [layer.bits for layer in architecture.layer_bits()[0] if layer.kind == "full"]
+            assert [layer.bits for layer in certificate.layers if layer.kind == "full"] == own
         else:
             assert f"heads={limit.largest}" in certificate.schedule
 
@@ -63,6 +68,22 @@ def test_a_stack_is_within_the_limits_exactly_where_it_is_certified() -> None:
     for tokens, within in ((certified, True), (certified - 1, False)):
         precision = next(limit for limit in limits(architecture, 2, tokens) if limit.knob == "precision")
         assert (precision.largest >= precision.actual) == within
+
+
+def test_the_states_keep_their_proportions_and_their_places() -> None:
+    """Unlike layers, one of them in parallel with attention: each has its share, rounded up."""
+    architecture = stack("linear mlp full|gdn[head_dim=8] conv[channels=3,kernel=2] full", bits=2)
+    limit = next(limit for limit in limits(architecture, 3, 10**10) if limit.knob == "state")
+    assert limit.largest > 8
+    certificate = limit.verdict.certificate
+    assert certificate is not None
+    matches_schedule(certificate.document())
+    shares = [layer.bits for layer in certificate.layers]
+    own = next(r for r in architecture.layer_bits() if [x.kind for x in r] == [x.kind for x in certificate.layers])
+    most = max(layer.bits for layer in own if layer.kind == "bounded")
+    assert limit.actual == most
+    for share, layer in zip(shares, own, strict=True):
+        assert share == (layer.bits if layer.kind == "full" else -(-layer.bits * limit.largest // most))
 
 
 def test_what_the_theorems_do_not_speak_of_has_no_limits() -> None:
@@ -94,4 +115,4 @@ def test_the_command_writes_what_verify_accepts(tmp_path: Path, capsys: pytest.C
     assert all(result.accepted for result in results)
     assert run_with(line) == 0
     shown = capsys.readouterr().out
-    assert all(f": {limit['largest']:,} (the stack has {limit['actual']}" in shown for limit in at["limits"])
+    assert all(f": {limit['largest']:,} (the stack has {limit['actual']:,}" in shown for limit in at["limits"])
