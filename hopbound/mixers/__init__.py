@@ -11,16 +11,36 @@ from hopbound.mixers.attention import SoftmaxAttention
 from hopbound.mixers.conv import CausalConvolution
 from hopbound.mixers.delta import DeltaNet
 from hopbound.mixers.gdn import GatedDeltaNet
+from hopbound.mixers.gla import GatedLinearAttention
+from hopbound.mixers.hgrn2 import Hgrn2
+from hopbound.mixers.kda import KimiDeltaAttention
+from hopbound.mixers.lightning import LightningAttention
 from hopbound.mixers.linear import LinearAttention
+from hopbound.mixers.mamba2 import Mamba2
 from hopbound.mixers.mixer import Mixer, Reads, Sight
+from hopbound.mixers.poly import PolynomialAttention
+from hopbound.mixers.retnet import Retention
+from hopbound.mixers.rfa import RandomFeatureAttention
+from hopbound.mixers.rwkv6 import Rwkv6
+from hopbound.mixers.shift import TokenShift
 
 REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
     "full": SoftmaxAttention,
     "window": SoftmaxAttention,
     "linear": LinearAttention,
+    "rfa": RandomFeatureAttention,
+    "poly": PolynomialAttention,
+    "retnet": Retention,
+    "gla": GatedLinearAttention,
+    "hgrn2": Hgrn2,
     "delta": DeltaNet,
     "gdn": GatedDeltaNet,
+    "kda": KimiDeltaAttention,
+    "rwkv6": Rwkv6,
+    "mamba2": Mamba2,
+    "lightning": LightningAttention,
     "conv": CausalConvolution,
+    "shift": TokenShift,
 }
 
 

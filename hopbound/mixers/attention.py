@@ -32,11 +32,24 @@ from hopbound.mixers.mixer import (
 
 @dataclass(frozen=True)
 class Cache:
-    """Keys and values of the tokens that later ones can still see, and how many tokens there were in all."""
+    """Keys and values of the tokens that later ones can still see.
+
+    Attributes:
+        keys: of these tokens.
+        values: of these tokens.
+        counts: which of them count; None: all.
+    """
 
     keys: Float[Tensor, "batch kv_heads past key_dim"]
     values: Float[Tensor, "batch kv_heads past value_dim"]
-    seen: int
+    counts: Bool[Tensor, "batch past"] | None = None
+
+
+def _all_of(
+    counts: Bool[Tensor, "batch past"] | None, keys: Float[Tensor, "batch kv_heads past key_dim"]
+) -> Bool[Tensor, "batch past"]:
+    """Which tokens count, written out."""
+    return keys.new_ones(keys.shape[0], keys.shape[2], dtype=torch.bool) if counts is None else counts
 
 
 class SoftmaxAttention(Mixer[Attention | WindowAttention, Cache]):
@@ -51,35 +64,56 @@ class SoftmaxAttention(Mixer[Attention | WindowAttention, Cache]):
         self.value = linear(width, spec.kv_heads * spec.value_dim)
         self.out = linear(spec.heads * spec.value_dim, width)
 
-    def forward(
-        self, x: Float[Tensor, "batch time width"], state: Cache | None = None
+    def mix(
+        self,
+        x: Float[Tensor, "batch time width"],
+        state: Cache | None,
+        mask: Bool[Tensor, "batch time"] | None,
     ) -> tuple[Float[Tensor, "batch time width"], Cache]:
         """Attend to the cached tokens and to the new ones."""
         keys = split_heads(self.key(x), self.spec.kv_heads)
         values = split_heads(self.value(x), self.spec.kv_heads)
-        seen = 0
+        counts = mask
         if state is not None:
-            seen = state.seen
+            if mask is not None or state.counts is not None:
+                parts = (state.counts, state.keys), (mask, keys)
+                counts = torch.cat([_all_of(part, like) for part, like in parts], dim=1)
             keys = torch.cat([state.keys, keys], dim=2)
             values = torch.cat([state.values, values], dim=2)
-        past, total = keys.shape[2] - x.shape[1], keys.shape[2]
-        rows = torch.arange(past, total, device=x.device)[:, None]
-        columns = torch.arange(total, device=x.device)[None, :]
-        visible = columns <= rows
-        if self.window is not None:
-            visible &= columns > rows - self.window
+        visible = self.visible(x.shape[1], keys.shape[2], counts, x.device)
         output = self.out(self.attend(split_heads(self.query(x), self.spec.heads), keys, values, visible))
-        if self.window is not None:
-            kept = min(total, self.window - 1)
-            keys, values = keys[:, :, total - kept :], values[:, :, total - kept :]
-        return output, Cache(keys, values, seen + x.shape[1])
+        kept = self.kept(keys.shape[2], counts)
+        keys, values = keys[:, :, kept:], values[:, :, kept:]
+        return output, Cache(keys, values, None if counts is None else counts[:, kept:])
+
+    def visible(
+        self, time: int, total: int, counts: Bool[Tensor, "batch total"] | None, device: torch.device
+    ) -> Bool[Tensor, "*batch time total"]:
+        """Which of `total` tokens the last `time` of them see; a token that does not count sees itself alone."""
+        rows = torch.arange(total - time, total, device=device)[:, None]
+        columns = torch.arange(total, device=device)[None, :]
+        if counts is None:
+            near = columns > rows - (self.window or total)
+            return (columns <= rows) & near
+        rank = counts.cumsum(dim=1)
+        near = rank[:, None, :] > rank[:, total - time :, None] - (self.window or total)
+        return ((columns <= rows) & near & counts[:, None, :]) | (columns == rows)
+
+    def kept(self, total: int, counts: Bool[Tensor, "batch total"] | None) -> int:
+        """The first token that later ones can still see."""
+        if self.window is None:
+            return 0
+        if counts is None:
+            return max(0, total - self.window + 1)
+        later = counts.flip(1).cumsum(dim=1).flip(1)  # how many count from here on
+        return int((later >= self.window).sum(dim=1).min()) if total else 0
 
     def attend(
         self,
         queries: Float[Tensor, "batch heads time key_dim"],
         keys: Float[Tensor, "batch kv_heads total key_dim"],
         values: Float[Tensor, "batch kv_heads total value_dim"],
-        visible: Bool[Tensor, "time total"],
+        visible: Bool[Tensor, "*batch time total"],
     ) -> Float[Tensor, "batch time inner"]:
         """Weighted value sums, in the accumulator's precision, then rounded to that of the queries."""
         wide = accumulator(queries.dtype)
@@ -87,7 +121,8 @@ class SoftmaxAttention(Mixer[Attention | WindowAttention, Cache]):
         keys = keys.repeat_interleave(group, dim=1).to(wide)
         values = values.repeat_interleave(group, dim=1).to(wide)
         scores = self.scale * queries.to(wide) @ keys.transpose(2, 3)
-        weights = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1)
+        hidden = ~visible if visible.dim() == 2 else ~visible[:, None]
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
         return merge_heads(weights @ values).to(queries.dtype)
 
     @property

@@ -5,6 +5,8 @@ r"""Causal convolution: each channel a weighted sum of its last k values.
 State: the last k - 1 columns of u, (k-1) channels.
 """
 
+from abc import abstractmethod
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -13,27 +15,53 @@ from hopbound.architecture.sizes import Columns
 from hopbound.mixers.mixer import Mixer, Reads, Sight, columns_read, linear, rows_written
 
 
-class CausalConvolution(Mixer[Columns, Tensor]):
-    """A filter of `kernel` taps for each channel; `filter[j]` weighs the token j positions back."""
+def causal_convolution(
+    u: Float[Tensor, "batch time channels"],
+    filter: Float[Tensor, "kernel channels"],
+    past: Float[Tensor, "batch past channels"] | None,
+    mask: Bool[Tensor, "batch time"] | None,
+) -> tuple[Float[Tensor, "batch time channels"], Float[Tensor, "batch past channels"]]:
+    """The sum above for the columns `u` after the columns `past` (None: zeros), and the columns to keep.
+
+    Tokens that do not count are taken out before and put back after: the taps weigh those that count.
+    """
+    kept, time = filter.shape[0] - 1, u.shape[1]
+    if past is None:
+        past = u.new_zeros(u.shape[0], kept, u.shape[2])
+    order = None
+    if mask is not None:
+        order = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[..., None]
+        u = u.gather(1, order.expand_as(u))
+    columns = torch.cat([past, u], dim=1)
+    output = torch.stack([filter[j] * columns[:, kept - j : kept - j + time] for j in range(kept + 1)]).sum(dim=0)
+    if mask is None or order is None:
+        return output, columns[:, time:]
+    last = mask.sum(dim=1)[:, None] + torch.arange(kept, device=u.device)
+    output = torch.zeros_like(output).scatter(1, order.expand_as(output), output)
+    return output, columns.gather(1, last[..., None].expand(-1, -1, u.shape[2]))
+
+
+class Convolution(Mixer[Columns, Tensor]):
+    """Each channel a weighted sum of its last values; subclasses give the weights."""
 
     def __init__(self, spec: Columns, width: int) -> None:
         super().__init__(spec, width)
         self.inner = linear(width, spec.channels)
-        self.filter = nn.Parameter(torch.randn(spec.kernel, spec.channels) * spec.kernel**-0.5)
         self.out = linear(spec.channels, width)
 
-    def forward(
-        self, x: Float[Tensor, "batch time width"], state: Float[Tensor, "batch past channels"] | None = None
+    @abstractmethod
+    def taps(self) -> Float[Tensor, "kernel channels"]:
+        """The weights: `taps()[j]` weighs the token j positions back."""
+
+    def mix(
+        self,
+        x: Float[Tensor, "batch time width"],
+        state: Float[Tensor, "batch past channels"] | None,
+        mask: Bool[Tensor, "batch time"] | None,
     ) -> tuple[Float[Tensor, "batch time width"], Float[Tensor, "batch past channels"]]:
         """Convolve the kept columns and the new ones."""
-        past = self.spec.kernel - 1
-        u = self.inner(x)
-        if state is None:
-            state = torch.zeros(x.shape[0], past, self.spec.channels, dtype=u.dtype, device=x.device)
-        columns = torch.cat([state, u], dim=1)
-        time = x.shape[1]
-        taps = [self.filter[j] * columns[:, past - j : past - j + time] for j in range(self.spec.kernel)]
-        return self.out(torch.stack(taps).sum(dim=0)), columns[:, time:]
+        output, state = causal_convolution(self.inner(x), self.taps(), state, mask)
+        return self.out(output), state
 
     @property
     def sight(self) -> Sight:
@@ -61,3 +89,15 @@ class CausalConvolution(Mixer[Columns, Tensor]):
     def carried_elements(self, state: Float[Tensor, "batch past channels"]) -> int:
         """The kept columns."""
         return state[0].numel()
+
+
+class CausalConvolution(Convolution):
+    """A filter of `kernel` free taps for each channel."""
+
+    def __init__(self, spec: Columns, width: int) -> None:
+        super().__init__(spec, width)
+        self.filter = nn.Parameter(torch.randn(spec.kernel, spec.channels) * spec.kernel**-0.5)
+
+    def taps(self) -> Float[Tensor, "kernel channels"]:
+        """The filter."""
+        return self.filter

@@ -27,11 +27,11 @@ class GatedDeltaNet(DeltaRecurrence):
         self.rate_bias = nn.Parameter(torch.zeros(spec.heads))
         self.log_rate_scale = nn.Parameter(torch.zeros(spec.heads))
 
-    def decay(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time heads"]:
-        """The factor α_t of each head."""
+    def log_decay(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch heads time"]:
+        """log α_t of each head."""
         wide = accumulator(x.dtype)
         rate = softplus(self.rate(x).to(wide) + self.rate_bias.to(wide))
-        return torch.exp(-self.log_rate_scale.to(wide).exp() * rate)
+        return (-self.log_rate_scale.to(wide).exp() * rate).transpose(1, 2)
 
     def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
         """Keys, strengths and rates."""

@@ -1,8 +1,12 @@
 """What every mixer is: a map from a sequence to a sequence, causal, with a state that can be carried on.
 
 One method evaluates: `forward(x, state)` takes any number of tokens and the state left by the tokens before them, and
-returns the outputs and the state after them. Whole-sequence, chunked, split and step-by-step evaluation are this one
-method, called with all tokens, some, or one.
+returns the outputs and the state after them. Whole-sequence, split and step-by-step evaluation are this one method,
+called with all tokens, some, or one. Recurrences compute in chunks of `Mixer.chunk` tokens; with `chunk` = 1 they are
+the plain recurrence that their file opens with.
+
+A mask says which tokens count. One that does not, wherever it stands, neither decays nor writes nor is read, and its
+output is zero: the others come out as if it were not there.
 
 For prompts of a million tokens the decoder evaluates *on demand* (`hopbound.decoder.demand`): only where something
 downstream reads. What it needs to know of a mixer is said by three masks of residual-stream columns, taken from the
@@ -19,6 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hopbound.architecture import MixerSpec
+from hopbound.mixers.chunks import CHUNK
 
 State = TypeVar("State")
 Spec = TypeVar("Spec", bound=MixerSpec)
@@ -56,18 +61,39 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
     Attributes:
         spec: name and sizes, from `hopbound.architecture`; no mixer states a size of its own.
         width: of the residual stream.
+        chunk: tokens a chunk of a recurrence; 1: token by token.
     """
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.spec = spec
         self.width = width
+        self.chunk = CHUNK
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch time width"],
+        state: State | None = None,
+        mask: Bool[Tensor, "batch time"] | None = None,
+    ) -> tuple[Float[Tensor, "batch time width"], State]:
+        """Outputs for the tokens `x`, and the state after them.
+
+        Args:
+            x: what the tokens hold.
+            state: after the tokens before them; None: there are none.
+            mask: True for tokens that count; None: all do.
+        """
+        output, state = self.mix(x, state, mask)
+        return (output if mask is None else output.masked_fill(~mask[..., None], 0)), state
 
     @abstractmethod
-    def forward(
-        self, x: Float[Tensor, "batch time width"], state: State | None = None
+    def mix(
+        self,
+        x: Float[Tensor, "batch time width"],
+        state: State | None,
+        mask: Bool[Tensor, "batch time"] | None,
     ) -> tuple[Float[Tensor, "batch time width"], State]:
-        """Outputs for the tokens `x`, given the state after the tokens before them (None: there are none)."""
+        """As `forward`; the outputs of tokens that do not count may be anything finite."""
 
     @property
     @abstractmethod
@@ -113,6 +139,15 @@ def rows_written(weight: Float[Tensor, "width inner"]) -> Bool[Tensor, "width"]:
 def accumulator(dtype: torch.dtype) -> torch.dtype:
     """The type in which sums are kept: at least float32."""
     return torch.promote_types(dtype, torch.float32)
+
+
+def unmasked(
+    x: Float[Tensor, "batch heads time *rest"], mask: Bool[Tensor, "batch time"] | None
+) -> Float[Tensor, "batch heads time *rest"]:
+    """Zero where a token does not count: a key that writes nothing, the logarithm of a decay that is 1."""
+    if mask is None:
+        return x
+    return x.masked_fill(~mask.reshape(mask.shape[0], 1, mask.shape[1], *(1,) * (x.dim() - 3)), 0)
 
 
 def split_heads(x: Float[Tensor, "batch time inner"], heads: int) -> Float[Tensor, "batch heads time dim"]:

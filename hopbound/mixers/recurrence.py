@@ -71,5 +71,5 @@ class Recurrence(Mixer[MatrixState, State]):
 
     def empty_matrix(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch heads key_dim value_dim"]:
         """The state before the first token, in the accumulator's precision."""
-        shape = (x.shape[0], self.spec.heads, self.spec.head_dim, self.spec.value_dim)
+        shape = (x.shape[0], self.spec.heads, self.spec.features, self.spec.value_dim)
         return torch.zeros(shape, dtype=accumulator(x.dtype), device=x.device)

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def weight(mixer: Mixer[Any, Any], name: str) -> Array:
-    return dict(mixer.named_parameters())[name].detach().double().numpy()
+    return mixer.state_dict()[name].double().numpy()
 
 
 def per_head(matrix: Array, x: Array, heads: int) -> Array:
@@ -76,7 +76,7 @@ def delta(mixer: Mixer[Any, Any], x: Array, decay: Array | None = None) -> Array
         for t in range(time):
             key = k[t, h] / np.linalg.norm(k[t, h])
             alpha = 1.0 if decay is None else decay[t, h]
-            state = alpha * (np.eye(spec.head_dim) - beta[t, h] * np.outer(key, key)) @ state
+            state = (np.eye(spec.head_dim) - beta[t, h] * np.outer(key, key)) @ (np.reshape(alpha, (-1, 1)) * state)
             state += beta[t, h] * np.outer(key, v[t, h])
             out[t, h] = state.T @ (q[t, h] / np.linalg.norm(q[t, h]))
     return out.reshape(time, -1) @ weight(mixer, "out.weight").T
@@ -97,6 +97,118 @@ def convolution(mixer: Mixer[Any, Any], x: Array) -> Array:
     return out @ weight(mixer, "out.weight").T
 
 
+def projected(mixer: Mixer[Any, Any], x: Array) -> tuple[Array, Array, Array]:
+    """Queries, keys and values of each head: [time, heads, dim]."""
+    heads = mixer.spec.heads
+    return tuple(per_head(weight(mixer, f"{name}.weight"), x, heads) for name in ("query", "key", "value"))  # pyright: ignore[reportReturnType]
+
+
+def decayed(mixer: Mixer[Any, Any], q: Array, k: Array, v: Array, decay: Array, bonus: Array | None = None) -> Array:
+    """o_t = Σ_{s ≤ t} (Σ_c q_tc k_sc Π_{s < r ≤ t} a_rc) v_s: all products written out, no state anywhere."""
+    time, heads, _ = q.shape
+    out = np.zeros((time, heads, v.shape[2]))
+    for h in range(heads):
+        for t in range(time):
+            for s in range(t + 1):
+                stop = t if bonus is not None else t + 1
+                factor = np.prod(decay[s + 1 : stop, h], axis=0)
+                if bonus is not None and s == t:
+                    factor = bonus[h]
+                out[t, h] += (q[t, h] * k[s, h] * factor).sum() * v[s, h]
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
+def retention(mixer: Mixer[Any, Any], x: Array) -> Array:
+    q, k, v = projected(mixer, x)
+    rates = np.array([1 - 2.0 ** (-5 - h) for h in range(mixer.spec.heads)])
+    return decayed(mixer, q / np.sqrt(mixer.spec.head_dim), k, v, np.broadcast_to(rates[None, :, None], k.shape))
+
+
+def silu(u: Array) -> Array:
+    return u * sigmoid(u)
+
+
+def lightning(mixer: Mixer[Any, Any], x: Array) -> Array:
+    q, k, v = (silu(part) for part in projected(mixer, x))
+    rates = np.array([np.exp(-(2.0 ** (-8 * (h + 1) / mixer.spec.heads))) for h in range(mixer.spec.heads)])
+    return decayed(mixer, q, k, v, np.broadcast_to(rates[None, :, None], k.shape))
+
+
+def gla(mixer: Mixer[Any, Any], x: Array) -> Array:
+    q, k, v = projected(mixer, x)
+    gate = sigmoid(x @ weight(mixer, "gate.weight").T + weight(mixer, "gate_bias")) ** (1 / 16)
+    return decayed(mixer, q / np.sqrt(mixer.spec.head_dim), k, v, gate.reshape(k.shape))
+
+
+def hgrn2(mixer: Mixer[Any, Any], x: Array) -> Array:
+    q, f, v = projected(mixer, x)
+    return decayed(mixer, silu(q), 1 - sigmoid(f), v, sigmoid(f))
+
+
+def rwkv6(mixer: Mixer[Any, Any], x: Array) -> Array:
+    r, k, v = projected(mixer, x)
+    rate = np.exp(x @ weight(mixer, "rate.weight").T + weight(mixer, "rate_bias"))
+    return decayed(mixer, r, k, v, np.exp(-rate).reshape(k.shape), weight(mixer, "boost"))
+
+
+def mamba2(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec, time = mixer.spec, len(x)
+    u = per_head(weight(mixer, "channel.weight"), x, spec.heads)
+    group = np.arange(spec.heads) // (spec.heads // spec.groups)
+    B = per_head(weight(mixer, "write.weight"), x, spec.groups)[:, group]
+    C = per_head(weight(mixer, "read.weight"), x, spec.groups)[:, group]
+    step = np.log(1 + np.exp(x @ weight(mixer, "step.weight").T + weight(mixer, "step_bias")))
+    a = np.exp(-np.exp(weight(mixer, "log_rate")) * step)
+    out = np.zeros((time, spec.heads, spec.head_dim))
+    for h in range(spec.heads):
+        state = np.zeros((spec.state, spec.head_dim))
+        for t in range(time):
+            state = a[t, h] * state + np.outer(B[t, h], step[t, h] * u[t, h])
+            out[t, h] = C[t, h] @ state + weight(mixer, "skip")[h] * u[t, h]
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
+def kimi(mixer: Mixer[Any, Any], x: Array) -> Array:
+    rate = np.log(1 + np.exp(x @ weight(mixer, "rate.weight").T + weight(mixer, "rate_bias")))
+    rate = rate.reshape(len(x), mixer.spec.heads, mixer.spec.head_dim)
+    return delta(mixer, x, np.exp(-np.exp(weight(mixer, "log_rate_scale"))[:, None] * rate))
+
+
+def kernel_attention(mixer: Mixer[Any, Any], x: Array, kernel: Callable[[int, Array, Array], float]) -> Array:
+    """Σ_s κ(q_t, k_s) v_s / (Σ_s κ(q_t, k_s) + 1e-6), with the kernel itself and no features."""
+    q, k, v = projected(mixer, x)
+    out = np.zeros(v.shape)
+    for h in range(mixer.spec.heads):
+        for t in range(len(x)):
+            weights = [kernel(h, q[t, h], k[s, h]) for s in range(t + 1)]
+            out[t, h] = sum(a * v[s, h] for s, a in enumerate(weights)) / (sum(weights) + 1e-6)
+    return out.reshape(len(x), -1) @ weight(mixer, "out.weight").T
+
+
+def polynomial(mixer: Mixer[Any, Any], x: Array) -> Array:
+    def kernel(_: int, q: Array, k: Array) -> float:
+        s = q @ k / np.sqrt(mixer.spec.head_dim)
+        return 1 + s + s * s / 2
+
+    return kernel_attention(mixer, x, kernel)
+
+
+def random_features(mixer: Mixer[Any, Any], x: Array) -> Array:
+    directions = weight(mixer, "directions")
+
+    def kernel(h: int, q: Array, k: Array) -> float:
+        apart = q / np.linalg.norm(q) - k / np.linalg.norm(k)
+        return float(np.cos(directions[h] @ apart).mean())  # sin sin + cos cos
+
+    return kernel_attention(mixer, x, kernel)
+
+
+def shift(mixer: Mixer[Any, Any], x: Array) -> Array:
+    u, share = x @ weight(mixer, "inner.weight").T, weight(mixer, "share")
+    before = np.concatenate([np.zeros_like(u[:1]), u[:-1]])
+    return ((1 - share) * u + share * before) @ weight(mixer, "out.weight").T
+
+
 DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "full": attention,
     "window": attention,
@@ -104,6 +216,16 @@ DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "delta": delta,
     "gdn": gated_delta,
     "conv": convolution,
+    "shift": shift,
+    "rfa": random_features,
+    "poly": polynomial,
+    "retnet": retention,
+    "gla": gla,
+    "hgrn2": hgrn2,
+    "kda": kimi,
+    "rwkv6": rwkv6,
+    "mamba2": mamba2,
+    "lightning": lightning,
 }
 
 

@@ -1,0 +1,134 @@
+"""What chunked recurrences share: cutting into chunks, scores under decay, the inverse of a unit triangular matrix.
+
+A chunk of C tokens is computed by matrix products, and only the state passes from chunk to chunk (arXiv 2312.06635,
+arXiv 2406.06484). Decays are carried as logarithms. Every factor that is ever formed is the exponential of a number of
+at most 0: products of decays over a stretch of tokens, never their inverses. So strong decays underflow to the zero
+that they mean, and nothing overflows, forward or backward.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd import Function
+from torch.nn.functional import pad
+
+CHUNK = 64  # tokens a chunk, where nothing else is asked for
+BLOCK = 16  # tokens of a block inside a chunk; within it decays of single channels are multiplied out pair by pair
+
+
+def chunk_size(time: int, chunk: int) -> int:
+    """The size of the chunks for `time` tokens: `chunk`, or less where one smaller chunk holds them all."""
+    return min(chunk, -(-time // BLOCK) * BLOCK)
+
+
+def cut(x: Float[Tensor, "batch heads time *rest"], size: int) -> Float[Tensor, "batch heads chunks size *rest"]:
+    """Chunks of `size` tokens, the last filled up with zeros."""
+    missing = -x.shape[2] % size
+    if missing:
+        x = pad(x, (*(0, 0) * (x.dim() - 3), 0, missing))
+    return x.unflatten(2, (-1, size))
+
+
+class HeadDecays:
+    """Decays of whole heads inside chunks, from their logarithms g.
+
+    Sums of logarithms, and with them their gradients, are kept in float64: they grow over the chunk, and what is read
+    off them are small differences.
+
+    Attributes:
+        through: the decay from the chunk's start to each token, itself included.
+        before: the same without the token itself.
+        rest: the decay from each token, itself not included, to the chunk's end.
+        whole: the decay over the chunk.
+    """
+
+    def __init__(self, g: Float[Tensor, "batch heads chunks size"]) -> None:
+        self.dtype = g.dtype
+        self._sum = g.double().cumsum(dim=-1)
+        self._start = self._sum - g
+        self.through, self.before = self._sum.exp().to(self.dtype), self._start.exp().to(self.dtype)
+        self.rest = (self._sum[..., -1:] - self._sum).exp().to(self.dtype)
+        self.whole = self.through[..., -1]
+
+    def between(self, *, strict: bool) -> Float[Tensor, "batch heads chunks size size"]:
+        """From token j to token i: including i's own decay for j ≤ i; strict: without it, for j < i; 0 elsewhere."""
+        read = self._start if strict else self._sum
+        size = read.shape[-1]
+        visible = torch.ones(size, size, dtype=torch.bool, device=read.device).tril(-1 if strict else 0)
+        apart = (read[..., :, None] - self._sum[..., None, :]).to(self.dtype)
+        return apart.masked_fill(~visible, -torch.inf).exp()
+
+
+def decayed_scores(
+    queries: Float[Tensor, "*some size dim"],
+    keys: Float[Tensor, "*some size dim"],
+    read: Float[Tensor, "*some size dim"],
+    write: Float[Tensor, "*some size dim"],
+    start: Float[Tensor, "*some size dim"],
+    *,
+    strict: bool,
+) -> Float[Tensor, "*some size size"]:
+    """`Σ_c q_ic k_jc exp(read_ic - write_jc)` for j ≤ i (strict: j < i), 0 elsewhere.
+
+    Args:
+        queries: of the tokens i of a chunk.
+        keys: of its tokens j.
+        read: logarithm of the decay up to where token i reads.
+        write: up to and including token j.
+        start: up to just before token i. Between blocks both exponents are taken relative to it at the first token of
+            the reading block, where `write_j ≥ start ≥ read_i`; inside a block they are subtracted pair by pair.
+        strict: whether a token reads itself.
+    """
+    size = queries.shape[-2]
+    rows = []
+    blocks = [part.split(BLOCK, dim=-2) for part in (queries, keys, read, write, start)]
+    for index, (q, k, r, w, s) in enumerate(zip(*blocks, strict=True)):
+        length = q.shape[-2]
+        visible = torch.ones(length, length, dtype=torch.bool, device=q.device).tril(-1 if strict else 0)
+        apart = (r[..., :, None, :] - w[..., None, :, :]).masked_fill(~visible[..., None], -torch.inf).exp()
+        inside = torch.einsum("...ijd,...id,...jd->...ij", apart, q, k)
+        parts = [inside]
+        first = index * BLOCK
+        if first:
+            base = s[..., :1, :]
+            earlier = keys[..., :first, :] * (base - write[..., :first, :]).exp()
+            parts.insert(0, (q * (r - base).exp()) @ earlier.transpose(-1, -2))
+        after = size - first - length
+        rows.append(pad(torch.cat(parts, dim=-1), (0, after)))
+    return torch.cat(rows, dim=-2)
+
+
+class _UnitLowerInverse(Function):
+    """The inverse of I + L, with the gradient written out: dL = -(Tᵀ dT Tᵀ) below the diagonal."""
+
+    @staticmethod
+    def forward(ctx: Any, lower: Tensor) -> Tensor:
+        inverse = _inverse(lower)
+        ctx.save_for_backward(inverse)
+        return inverse
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (inverse,) = ctx.saved_tensors
+        turned = inverse.transpose(-1, -2)
+        return -(turned @ grads[0] @ turned).tril(-1)
+
+
+def _inverse(lower: Tensor) -> Tensor:
+    """By halves: [[A, 0], [C, B]] has the inverse [[A', 0], [-B' C A', B']]; small ones by substitution."""
+    size = lower.shape[-1]
+    if size <= BLOCK:
+        eye = torch.eye(size, dtype=lower.dtype, device=lower.device)
+        return torch.linalg.solve_triangular(lower + eye, eye.expand_as(lower), upper=False, unitriangular=True)
+    half = size // 2 // BLOCK * BLOCK or size // 2
+    first, second = _inverse(lower[..., :half, :half]), _inverse(lower[..., half:, half:])
+    corner = -second @ lower[..., half:, :half] @ first
+    above = lower.new_zeros(*lower.shape[:-2], half, size - half)
+    return torch.cat([torch.cat([first, above], dim=-1), torch.cat([corner, second], dim=-1)], dim=-2)
+
+
+def unit_lower_inverse(lower: Float[Tensor, "*some size size"]) -> Float[Tensor, "*some size size"]:
+    """`(I + L)^-1` for an L that is zero on and above the diagonal, by merging blocks (stable also for equal keys)."""
+    return _UnitLowerInverse.apply(lower)  # pyright: ignore[reportReturnType]

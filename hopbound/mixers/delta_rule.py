@@ -1,0 +1,104 @@
+r"""The delta rule with decays: the recurrence behind DeltaNet, Gated DeltaNet, Kimi Delta Attention and DeltaProduct.
+
+    S_t = diag(a_t) S_{t-1} + β_t k_t (v_t - (diag(a_t) S_{t-1})ᵀ k_t)ᵀ ,     o_t = S_tᵀ q_t
+
+with a decay a_t ∈ [0, 1] for each head (arXiv 2412.06464) or for each head and key channel (arXiv 2510.26692), or none
+(arXiv 2406.06484). The decay comes before the error: what is taken away is what the decayed state holds.
+
+This is the definition (`by_steps`). `delta_rule` computes the same in chunks. With G the sum of log a inside a chunk
+and u_t = β_t (v_t - …) what token t really writes, the chunk's U solves a unit triangular system:
+
+    (I + L) U = diag(β) (V - (K ⊙ exp G) S_0) ,   L_ij = β_i Σ_c k_ic k_jc exp(G_ic - G_jc)   for j < i
+    O = (Q ⊙ exp G) S_0 + A U ,                   A_ij = Σ_c q_ic k_jc exp(G_ic - G_jc)        for j ≤ i
+    S_C = diag(exp G_C) S_0 + (K ⊙ exp(G_C - G))ᵀ U
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopbound.mixers.chunks import HeadDecays, chunk_size, cut, decayed_scores, unit_lower_inverse
+
+Decays = Float[Tensor, "batch heads time"] | Float[Tensor, "batch heads time key_dim"] | None
+
+
+def by_steps(
+    queries: Float[Tensor, "batch heads time key_dim"],
+    keys: Float[Tensor, "batch heads time key_dim"],
+    values: Float[Tensor, "batch heads time value_dim"],
+    strength: Float[Tensor, "batch heads time"],
+    log_decay: Decays,
+    matrix: Float[Tensor, "batch heads key_dim value_dim"],
+) -> tuple[Float[Tensor, "batch heads time value_dim"], Float[Tensor, "batch heads key_dim value_dim"]]:
+    """The definition, a token at a time."""
+    decays = [None] * queries.shape[2] if log_decay is None else log_decay.exp().unbind(2)
+    steps = zip(queries.unbind(2), keys.unbind(2), values.unbind(2), strength.unbind(2), decays, strict=True)
+    outputs = []
+    for q, k, v, beta, a in steps:
+        if a is not None:
+            matrix = (a[..., None] if a.dim() == 3 else a[..., None, None]) * matrix
+        error = v - (k[..., None, :] @ matrix)[..., 0, :]
+        matrix = matrix + k[..., :, None] * (beta[..., None] * error)[..., None, :]
+        outputs.append((q[..., None, :] @ matrix)[..., 0, :])
+    return torch.stack(outputs, dim=2), matrix
+
+
+def delta_rule(
+    queries: Float[Tensor, "batch heads time key_dim"],
+    keys: Float[Tensor, "batch heads time key_dim"],
+    values: Float[Tensor, "batch heads time value_dim"],
+    strength: Float[Tensor, "batch heads time"],
+    log_decay: Decays,
+    matrix: Float[Tensor, "batch heads key_dim value_dim"],
+    *,
+    chunk: int,
+) -> tuple[Float[Tensor, "batch heads time value_dim"], Float[Tensor, "batch heads key_dim value_dim"]]:
+    """The recurrence in chunks; `chunk` = 1, or a single token: by steps.
+
+    Args:
+        queries: q.
+        keys: k.
+        values: v.
+        strength: β.
+        log_decay: log a, at most 0; a head's, or each key channel's.
+        matrix: the state before the first token.
+        chunk: tokens a chunk.
+    """
+    time = queries.shape[2]
+    if chunk == 1 or time == 1:
+        return by_steps(queries, keys, values, strength, log_decay, matrix)
+    size = chunk_size(time, chunk)
+    q, k, v, beta = (cut(part, size) for part in (queries, keys, values, strength))
+    beta = beta[..., None]
+    if log_decay is None:
+        turned = k.transpose(-1, -2)
+        lower, scores = (beta * k @ turned).tril(-1), (q @ turned).tril()
+        q_in, k_in, k_out, decay_out = q, k, k, None
+    else:
+        g = cut(log_decay, size)
+        if log_decay.dim() == 3:
+            decays = HeadDecays(g)
+            turned, decay = k.transpose(-1, -2), decays.between(strict=False)
+            lower, scores = (beta * k @ turned * decay).tril(-1), q @ turned * decay
+            inner, rest = decays.through[..., None], decays.rest[..., None]
+            decay_out = decays.whole[..., None, None]
+        else:
+            write = g.cumsum(dim=3)
+            start = write - g
+            lower = beta * decayed_scores(k, k, write, write, start, strict=True)
+            scores = decayed_scores(q, k, write, write, start, strict=False)
+            inner, rest = write.exp(), (write[..., -1:, :] - write).exp()
+            decay_out = write[..., -1, :].exp()[..., None]
+        q_in, k_in, k_out = q * inner, k * inner, k * rest
+    inverse = unit_lower_inverse(lower)
+    written = inverse @ (beta * v)  # what would be written into an empty state
+    taken = inverse @ (beta * k_in)  # and how the state that enters changes it
+    count = q.shape[2]
+    factors = [None] * count if decay_out is None else decay_out.unbind(2)
+    outputs = []
+    parts = (written.unbind(2), taken.unbind(2), q_in.unbind(2), scores.unbind(2), k_out.transpose(-1, -2).unbind(2))
+    for u, w, query, score, key, decay in zip(*parts, factors, strict=True):
+        u = u - w @ matrix
+        outputs.append(query @ matrix + score @ u)
+        matrix = (matrix if decay is None else decay * matrix) + key @ u
+    return torch.cat(outputs, dim=2)[:, :, :time], matrix

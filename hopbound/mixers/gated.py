@@ -1,0 +1,68 @@
+"""What decayed recurrences without the delta rule share: RetNet, GLA, HGRN2, Lightning, RWKV-6.
+
+Each is `decayed_attention` with queries, keys, values and decays of its own; the state is the matrix S alone.
+"""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from hopbound.mixers.decayed import Decays, decayed_attention
+from hopbound.mixers.mixer import merge_heads, unmasked
+from hopbound.mixers.recurrence import Recurrence
+
+
+class Inputs(NamedTuple):
+    """What the recurrence takes, in the accumulator's precision; decays as logarithms."""
+
+    queries: Float[Tensor, "batch heads time key_dim"]
+    keys: Float[Tensor, "batch heads time key_dim"]
+    values: Float[Tensor, "batch heads time value_dim"]
+    log_decay: Decays
+
+
+class DecayedRecurrence(Recurrence[Tensor]):
+    """S_t = diag(a_t) S_{t-1} + k_t v_tᵀ, y_t = W_o [S_tᵀ q_t]."""
+
+    @abstractmethod
+    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+        """Queries, keys, values and decays."""
+
+    def bonus(self) -> Float[Tensor, "heads key_dim"] | None:
+        """The weight with which a token reads itself, where it reads the state before it; None: it reads its own."""
+        return None
+
+    def mix(
+        self,
+        x: Float[Tensor, "batch time width"],
+        state: Float[Tensor, "batch heads key_dim value_dim"] | None,
+        mask: Bool[Tensor, "batch time"] | None,
+    ) -> tuple[Float[Tensor, "batch time width"], Float[Tensor, "batch heads key_dim value_dim"]]:
+        """Decay, write, read."""
+        queries, keys, values, decay = self.inputs(x)
+        output, state = decayed_attention(
+            queries,
+            unmasked(keys, mask),
+            values,
+            None if decay is None else unmasked(decay, mask),
+            self.empty_matrix(x) if state is None else state,
+            self.bonus(),
+            chunk=self.chunk,
+        )
+        return self.out(merge_heads(output).to(x.dtype)), state
+
+    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
+        """Every token may: the state decays whether or not anything is written."""
+        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+
+    def carried_elements(self, state: Float[Tensor, "batch heads key_dim value_dim"]) -> int:
+        """The matrix S."""
+        return state[0].numel()
+
+
+def head_constants(rates: Float[Tensor, " heads"], like: Float[Tensor, "batch heads time dim"]) -> Tensor:
+    """A constant for each head, at every token."""
+    return rates.to(like.dtype)[None, :, None].expand(like.shape[:3])

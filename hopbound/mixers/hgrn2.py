@@ -1,0 +1,28 @@
+r"""HGRN2 (arXiv 2404.07904): what a channel forgets is what it is open for.
+
+    f_t = sigmoid(W_f x_t) ,   S_t = diag(f_t) S_{t-1} + (1 - f_t) v_tᵀ ,   y_t = W_o [ S_tᵀ silu(W_q x_t) ]
+
+`key` is W_f. The paper bounds f from below by a learned number for each layer; here the bound is 0. State: H d_k d_v
+numbers.
+"""
+
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import logsigmoid, silu
+
+from hopbound.mixers.gated import DecayedRecurrence, Inputs
+
+
+class Hgrn2(DecayedRecurrence):
+    """A gated recurrence whose keys are the complements of its decays."""
+
+    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+        """Keys are what the decays leave."""
+        queries, forget, values = self.projected(x)
+        return Inputs(silu(queries), (-forget).sigmoid(), values, logsigmoid(forget))
+
+    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
+        """The forget gates."""
+        return (self.key.weight,)

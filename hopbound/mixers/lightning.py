@@ -1,0 +1,37 @@
+r"""Lightning attention (arXiv 2401.04658): activated queries, keys and values, and a fixed decay for each head.
+
+    q_t = silu(W_q x_t),  k_t and v_t likewise ,   S_t = e^{-s_h} S_{t-1} + k_t v_tᵀ ,   y_t = W_o [ S_tᵀ q_t ]
+    s_h = 2^{-8h/H},  h = 1 .. H     (the slopes of ALiBi, arXiv 2108.12409; MiniMax scales them by the layer too)
+
+State: H d_k d_v numbers.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import silu
+
+from hopbound.architecture.sizes import MatrixState
+from hopbound.mixers.gated import DecayedRecurrence, Inputs, head_constants
+
+
+class LightningAttention(DecayedRecurrence):
+    """Linear attention, without a normaliser, with activations and a fixed decay."""
+
+    slopes: Tensor
+
+    def __init__(self, spec: MatrixState, width: int) -> None:
+        super().__init__(spec, width)
+        heads = torch.arange(1, spec.heads + 1, dtype=torch.float64)
+        self.register_buffer("slopes", torch.exp2(-8 * heads / spec.heads), persistent=False)
+
+    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+        """Activated; the same decay at every token."""
+        queries, keys, values = (silu(part) for part in self.projected(x))
+        return Inputs(queries, keys, values, head_constants(-self.slopes, keys))
+
+    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
+        """The keys."""
+        return (self.key.weight,)

@@ -1,0 +1,36 @@
+r"""Retention (RetNet, arXiv 2307.08621): a fixed decay for each head.
+
+    S_t = γ_h S_{t-1} + k_t v_tᵀ ,   y_t = W_o [ S_tᵀ q_t / √d_k ] ,   γ_h = 1 - 2^{-5-h},  h = 0, 1, …
+
+Here is the retention itself; the paper's rotation of queries and keys is a positional encoding, its group norm and gate
+are position-wise. State: H d_k d_v numbers.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopbound.architecture.sizes import MatrixState
+from hopbound.mixers.gated import DecayedRecurrence, Inputs, head_constants
+
+
+class Retention(DecayedRecurrence):
+    """Linear attention, without a normaliser, whose state fades at a fixed rate."""
+
+    log_rates: Tensor
+
+    def __init__(self, spec: MatrixState, width: int) -> None:
+        super().__init__(spec, width)
+        rates = torch.log1p(-torch.exp2(-5 - torch.arange(spec.heads, dtype=torch.float64)))
+        self.register_buffer("log_rates", rates, persistent=False)
+
+    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+        """As projected; the same decay at every token."""
+        queries, keys, values = self.projected(x)
+        return Inputs(queries * self.spec.head_dim**-0.5, keys, values, head_constants(self.log_rates, keys))
+
+    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
+        """The keys."""
+        return (self.key.weight,)
