@@ -15,7 +15,8 @@ from torch.autograd import Function
 from torch.nn.functional import pad
 
 CHUNK = 64  # tokens a chunk, where nothing else is asked for
-BLOCK = 16  # tokens of a block inside a chunk; within it decays of single channels are multiplied out pair by pair
+BLOCK = 16  # chunks are multiples of it; triangles up to this size are inverted by substitution
+PIECE = 4  # tokens among which the decays of single channels are multiplied out pair by pair
 
 
 def chunk_size(time: int, chunk: int) -> int:
@@ -28,7 +29,7 @@ def cut(x: Float[Tensor, "batch heads time *rest"], size: int) -> Float[Tensor, 
     missing = -x.shape[2] % size
     if missing:
         x = pad(x, (*(0, 0) * (x.dim() - 3), 0, missing))
-    return x.unflatten(2, (-1, size))
+    return x.contiguous().unflatten(2, (-1, size))
 
 
 class HeadDecays:
@@ -61,43 +62,53 @@ class HeadDecays:
         return apart.masked_fill(~visible, -torch.inf).exp()
 
 
+def sum_before(g: Float[Tensor, "*some size dim"]) -> Float[Tensor, "*some size dim"]:
+    """For each token the sum over those before it."""
+    return pad(g[..., :-1, :], (0, 0, 1, 0)).cumsum(dim=-2)
+
+
+def sum_after(g: Float[Tensor, "*some size dim"]) -> Float[Tensor, "*some size dim"]:
+    """For each token the sum over those after it."""
+    return pad(g[..., 1:, :], (0, 0, 0, 1)).flip(-2).cumsum(dim=-2).flip(-2)
+
+
 def decayed_scores(
-    queries: Float[Tensor, "*some size dim"],
+    queries: Float[Tensor, "*some size kinds dim"],
     keys: Float[Tensor, "*some size dim"],
-    read: Float[Tensor, "*some size dim"],
-    write: Float[Tensor, "*some size dim"],
-    start: Float[Tensor, "*some size dim"],
+    g: Float[Tensor, "*some size dim"],
     *,
     strict: bool,
-) -> Float[Tensor, "*some size size"]:
-    """`Σ_c q_ic k_jc exp(read_ic - write_jc)` for j ≤ i (strict: j < i), 0 elsewhere.
+) -> Float[Tensor, "*some kinds size size"]:
+    """`Σ_c q_ic k_jc exp(g_{j+1,c} + … + g_ic)` for j ≤ i, 0 elsewhere, for several kinds of queries.
+
+    By halves: what the second half reads of the first is one product of matrices, the decay taken from each side to
+    the middle. Pairs of the smallest pieces are multiplied out. Sums of logarithms run over no more tokens than they
+    have to, so that strong decays cost no precision.
 
     Args:
         queries: of the tokens i of a chunk.
         keys: of its tokens j.
-        read: logarithm of the decay up to where token i reads.
-        write: up to and including token j.
-        start: up to just before token i. Between blocks both exponents are taken relative to it at the first token of
-            the reading block, where `write_j ≥ start ≥ read_i`; inside a block they are subtracted pair by pair.
-        strict: whether a token reads itself.
+        g: logarithms of the decays.
+        strict: for j < i only, and without token i's own decay.
     """
-    size = queries.shape[-2]
-    rows = []
-    blocks = [part.split(BLOCK, dim=-2) for part in (queries, keys, read, write, start)]
-    for index, (q, k, r, w, s) in enumerate(zip(*blocks, strict=True)):
-        length = q.shape[-2]
-        visible = torch.ones(length, length, dtype=torch.bool, device=q.device).tril(-1 if strict else 0)
-        apart = (r[..., :, None, :] - w[..., None, :, :]).masked_fill(~visible[..., None], -torch.inf).exp()
-        inside = torch.einsum("...ijd,...id,...jd->...ij", apart, q, k)
-        parts = [inside]
-        first = index * BLOCK
-        if first:
-            base = s[..., :1, :]
-            earlier = keys[..., :first, :] * (base - write[..., :first, :]).exp()
-            parts.insert(0, (q * (r - base).exp()) @ earlier.transpose(-1, -2))
-        after = size - first - length
-        rows.append(pad(torch.cat(parts, dim=-1), (0, after)))
-    return torch.cat(rows, dim=-2)
+    size, kinds = queries.shape[-3], queries.shape[-2]
+    if size <= PIECE or size % 2:
+        write = g.cumsum(dim=-2)
+        read = sum_before(g) if strict else write
+        visible = torch.ones(size, size, dtype=torch.bool, device=keys.device).tril(-1 if strict else 0)
+        apart = (read[..., :, None, :] - write[..., None, :, :]).masked_fill(~visible[..., None], -torch.inf).exp()
+        pairs = (apart * keys[..., None, :, :]) @ queries.transpose(-1, -2)
+        return pairs.movedim(-1, -3)
+    half = size // 2
+    q = queries.unflatten(queries.dim() - 3, (2, half))
+    k, decays = (part.unflatten(part.dim() - 2, (2, half)) for part in (keys, g))
+    first, second = decayed_scores(q, k, decays, strict=strict).unbind(-4)
+    early, late = decays.unbind(-3)
+    earlier = k.unbind(-3)[0] * sum_after(early).exp()
+    later = q.unbind(-4)[1] * (sum_before(late) if strict else late.cumsum(dim=-2)).exp()[..., None, :]
+    corner = (later.flatten(-3, -2) @ earlier.transpose(-1, -2)).unflatten(-2, (half, kinds)).transpose(-2, -3)
+    above = torch.zeros_like(first)
+    return torch.cat([torch.cat([first, above], dim=-1), torch.cat([corner, second], dim=-1)], dim=-2)
 
 
 class _UnitLowerInverse(Function):

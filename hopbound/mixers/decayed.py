@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopbound.mixers.chunks import HeadDecays, chunk_size, cut, decayed_scores
+from hopbound.mixers.chunks import HeadDecays, chunk_size, cut, decayed_scores, sum_after, sum_before
 
 Decays = Float[Tensor, "batch heads time"] | Float[Tensor, "batch heads time key_dim"] | None
 
@@ -81,12 +81,10 @@ def decayed_attention(
             inner, rest = (decays.before if strict else decays.through)[..., None], decays.rest[..., None]
             decay_out = decays.whole[..., None, None]
         else:
-            write = g.cumsum(dim=3)
-            start = write - g
-            read = start if strict else write
-            scores = decayed_scores(q, k, read, write, start, strict=strict)
-            inner, rest = read.exp(), (write[..., -1:, :] - write).exp()
-            decay_out = write[..., -1, :].exp()[..., None]
+            scores = decayed_scores(q[..., None, :], k, g, strict=strict)[..., 0, :, :]
+            through = g.cumsum(dim=3).exp()
+            inner, rest = sum_before(g).exp() if strict else through, sum_after(g).exp()
+            decay_out = through[..., -1, :, None]
         q_in, k_out = q * inner, k * rest
     output = scores @ v
     if bonus is not None:

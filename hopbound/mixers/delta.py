@@ -18,12 +18,15 @@ from hopbound.mixers.delta_rule import Decays, delta_rule
 from hopbound.mixers.mixer import accumulator, linear, merge_heads, unmasked
 from hopbound.mixers.recurrence import Recurrence
 
+SMALL_CHUNK = 32  # the triangular system of a chunk grows with its square
+
 
 class DeltaRecurrence(Recurrence[Tensor]):
     """A recurrence by the delta rule, with unit queries and keys and a strength in (0, 1) for each head."""
 
     def __init__(self, spec: MatrixState, width: int) -> None:
         super().__init__(spec, width)
+        self.chunk = SMALL_CHUNK
         self.strength = linear(width, spec.heads)
 
     @abstractmethod

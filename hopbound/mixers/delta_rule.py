@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopbound.mixers.chunks import HeadDecays, chunk_size, cut, decayed_scores, unit_lower_inverse
+from hopbound.mixers.chunks import HeadDecays, chunk_size, cut, decayed_scores, sum_after, unit_lower_inverse
 
 Decays = Float[Tensor, "batch heads time"] | Float[Tensor, "batch heads time key_dim"] | None
 
@@ -70,35 +70,38 @@ def delta_rule(
     size = chunk_size(time, chunk)
     q, k, v, beta = (cut(part, size) for part in (queries, keys, values, strength))
     beta = beta[..., None]
-    if log_decay is None:
-        turned = k.transpose(-1, -2)
-        lower, scores = (beta * k @ turned).tril(-1), (q @ turned).tril()
-        q_in, k_in, k_out, decay_out = q, k, k, None
-    else:
+    if log_decay is not None and log_decay.dim() == 4:
         g = cut(log_decay, size)
-        if log_decay.dim() == 3:
-            decays = HeadDecays(g)
-            turned, decay = k.transpose(-1, -2), decays.between(strict=False)
-            lower, scores = (beta * k @ turned * decay).tril(-1), q @ turned * decay
+        lower, scores = decayed_scores(torch.stack([beta * k, q], dim=-2), k, g, strict=False).unbind(-3)
+        inner, rest = g.cumsum(dim=3).exp(), sum_after(g).exp()
+        decay_out = inner[..., -1, :, None]
+        q_in, k_in, k_out = q * inner, k * inner, k * rest
+    else:
+        lower, scores = (torch.cat([beta * k, q], dim=-2) @ k.transpose(-1, -2)).split(size, dim=-2)
+        q_in, k_in, k_out, decay_out = q, k, k, None
+        if log_decay is None:
+            scores = scores.tril()
+        else:
+            decays = HeadDecays(cut(log_decay, size))
+            between = decays.between(strict=False)
+            lower, scores = lower * between, scores * between
             inner, rest = decays.through[..., None], decays.rest[..., None]
             decay_out = decays.whole[..., None, None]
-        else:
-            write = g.cumsum(dim=3)
-            start = write - g
-            lower = beta * decayed_scores(k, k, write, write, start, strict=True)
-            scores = decayed_scores(q, k, write, write, start, strict=False)
-            inner, rest = write.exp(), (write[..., -1:, :] - write).exp()
-            decay_out = write[..., -1, :].exp()[..., None]
-        q_in, k_in, k_out = q * inner, k * inner, k * rest
-    inverse = unit_lower_inverse(lower)
-    written = inverse @ (beta * v)  # what would be written into an empty state
-    taken = inverse @ (beta * k_in)  # and how the state that enters changes it
+            q_in, k_in, k_out = q * inner, k * inner, k * rest
+    lower = lower.tril(-1)
+    # What would be written into an empty state, and how the state that enters changes it.
+    solved = unit_lower_inverse(lower) @ (beta * torch.cat([v, k_in], dim=-1))
+    written, taken = solved.split([v.shape[-1], k.shape[-1]], dim=-1)
     count = q.shape[2]
     factors = [None] * count if decay_out is None else decay_out.unbind(2)
-    outputs = []
-    parts = (written.unbind(2), taken.unbind(2), q_in.unbind(2), scores.unbind(2), k_out.transpose(-1, -2).unbind(2))
-    for u, w, query, score, key, decay in zip(*parts, factors, strict=True):
-        u = u - w @ matrix
-        outputs.append(query @ matrix + score @ u)
-        matrix = (matrix if decay is None else decay * matrix) + key @ u
-    return torch.cat(outputs, dim=2)[:, :, :time], matrix
+    outer, news = [], []
+    entering = torch.cat([taken, q_in], dim=-2)
+    parts = (written.unbind(2), entering.unbind(2), k_out.transpose(-1, -2).unbind(2))
+    for new, asks, key, decay in zip(*parts, factors, strict=True):
+        held, read = (asks @ matrix).split(size, dim=-2)
+        new = new - held
+        news.append(new)
+        outer.append(read)
+        matrix = (matrix if decay is None else decay * matrix) + key @ new
+    output = torch.stack(outer, dim=2) + scores @ torch.stack(news, dim=2)
+    return output.flatten(2, 3)[:, :, :time], matrix

@@ -71,7 +71,7 @@ def returned(
     x[:, -1, list(directions["asked"])] = (digits * (1 - noise)).to(dtype)
     with torch.no_grad():
         past = [split_heads(project(x[:, :-1]), kv_heads) for project in (mixer.key, mixer.value)]
-        output = mixer(x[:, -1:], Cache(*past, seen=positions))[0][:, 0]
+        output = mixer(x[:, -1:], Cache(*past))[0][:, 0]
     assert not output[:, : directions["r"].start].any()
     return output[:, list(directions["r"])].double().numpy(), wanted.numpy()
 

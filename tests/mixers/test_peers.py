@@ -1,0 +1,202 @@
+"""Equality with other projects' plain functions: same tensors in, same outputs, states and gradients out.
+
+The peers compute in float32 and scale queries by 1/√d_k; where they differ in more than that it is said beside.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import conv1d, normalize
+
+from hopbound.mixers.decayed import decayed_attention
+from hopbound.mixers.delta_rule import delta_rule
+from hopbound.mixers.linear import EPSILON
+from tests.mixers.examples import example, random_input
+from tests.mixers.peers import fla
+
+BATCH, HEADS, TIME, KEY, VALUE = 2, 3, 70, 8, 5
+Result = tuple[Tensor, Tensor | None]
+
+
+def inputs(*, channels: bool = False, seed: int = 0) -> dict[str, Tensor]:
+    """q, k, v, decays and strengths as [batch, heads, time, …], and a state, in float32 with gradients."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator)
+
+    made = {
+        "q": normal(BATCH, HEADS, TIME, KEY),
+        "k": normal(BATCH, HEADS, TIME, KEY),
+        "v": normal(BATCH, HEADS, TIME, VALUE),
+        "g": -normal(BATCH, HEADS, TIME, *((KEY,) if channels else ())).abs(),
+        "beta": torch.rand(BATCH, HEADS, TIME, generator=generator),
+        "state": normal(BATCH, HEADS, KEY, VALUE),
+        "u": normal(HEADS, KEY),
+    }
+    made["k"] = normalize(made["k"], dim=-1)
+    return {key: value.requires_grad_() for key, value in made.items()}
+
+
+def agree(ours: Callable[..., Result], peer: Callable[..., Result], given: dict[str, Tensor]) -> float:
+    """The largest difference of outputs, states and gradients, relative to each one's largest number."""
+    results = []
+    for function in (ours, peer):
+        output, state = function(**given)
+        weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(5))
+        total = (output * weights).sum() + (0 if state is None else (state**2).sum())
+        gradients = torch.autograd.grad(total, list(given.values()), allow_unused=True)
+        results.append([output, state, *gradients])
+    largest = 0.0
+    for one, other in zip(*results, strict=True):
+        if other is not None:
+            assert one is not None
+            largest = max(largest, float((one - other).detach().abs().max() / other.detach().abs().max()))
+    return largest
+
+
+def near(one: Tensor, other: Tensor) -> None:
+    """Alike in float32, relative to the largest number."""
+    torch.testing.assert_close(one, other, atol=1e-5 * float(other.detach().abs().max()), rtol=0)
+
+
+def turned(x: Tensor) -> Tensor:
+    """Heads and time exchanged."""
+    return x.transpose(1, 2)
+
+
+def scaled(q: Tensor) -> Tensor:
+    return q * KEY**-0.5
+
+
+def decayed(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, **_: Tensor) -> Result:
+    return decayed_attention(scaled(q), k, v, g, state, chunk=16)
+
+
+def delta(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor, g: Tensor | None = None, **_: Tensor) -> Result:
+    return delta_rule(scaled(q), k, v, beta, g, state, chunk=32)
+
+
+def test_scalar_decays_are_simple_gla() -> None:
+    """The form of RetNet, Lightning attention and Mamba-2."""
+
+    def peer(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, **_: Tensor) -> Result:
+        function = fla("simple_gla/naive", "naive_recurrent_simple_gla")
+        o, last = function(*map(turned, (q, k, v, g)), initial_state=state.clone(), output_final_state=True)
+        return turned(o), last
+
+    assert agree(decayed, peer, inputs()) < 1e-5
+
+
+def test_channel_decays_are_gla() -> None:
+    def peer(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, **_: Tensor) -> Result:
+        function = fla("gla/naive", "naive_recurrent_gla")
+        o, last = function(*map(turned, (q, k, v, g)), initial_state=state, output_final_state=True)
+        return turned(o), last
+
+    assert agree(decayed, peer, inputs(channels=True)) < 1e-5
+
+
+def test_the_bonus_is_rwkv6_s() -> None:
+    def ours(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, u: Tensor, **_: Tensor) -> Result:
+        return decayed_attention(scaled(q), k, v, g, state, u, chunk=16)
+
+    def peer(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, u: Tensor, **_: Tensor) -> Result:
+        function = fla("rwkv6/recurrent_naive", "naive_recurrent_rwkv6")
+        return function(q, k, v, g, u, initial_state=state, output_final_state=True)
+
+    assert agree(ours, peer, inputs(channels=True)) < 1e-5
+
+
+def test_retention() -> None:
+    mixer: Any = example("retnet", torch.float32)
+    x = random_input(TIME, dtype=torch.float32)
+    q, k, v = mixer.projected(x)
+    expected = mixer.out(turned(fla("retention/naive", "naive_retention")(q, k, v)).flatten(2))
+    near(mixer(x, None)[0], expected)
+
+
+def test_normalised_linear_attention() -> None:
+    """The peer's guard of the normaliser is 1e-10, and its scale of the queries cancels but for the guard."""
+    mixer: Any = example("linear", torch.float32)
+    x = random_input(64, dtype=torch.float32)
+    q, k, v = mixer.projected(x)
+    function = fla("linear_attn/naive", "naive_recurrent_linear_attn")
+    o, _ = function(*map(turned, (mixer.features(q), mixer.features(k), v)), normalize=True)
+    near(mixer(x, None)[0], mixer.out(o.flatten(2)))
+    assert EPSILON < 1e-5
+
+
+def test_the_delta_rule() -> None:
+    def peer(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor, **_: Tensor) -> Result:
+        return fla("delta_rule/naive", "delta_rule_recurrence")(q, k, v, beta, initial_state=state)
+
+    given = inputs()
+    del given["g"]
+    assert agree(delta, peer, given) < 1e-5
+
+
+def test_the_gated_delta_rule() -> None:
+    def peer(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor, state: Tensor, **_: Tensor) -> Result:
+        function = fla("gated_delta_rule/naive", "naive_recurrent_gated_delta_rule")
+        o, last = function(*map(turned, (q, k, v, beta, g)), initial_state=state, output_final_state=True)
+        return turned(o), last
+
+    assert agree(delta, peer, inputs()) < 1e-5
+
+
+@pytest.mark.parametrize("form", ["torch_recurrent_gated_delta_rule", "torch_chunk_gated_delta_rule"])
+def test_the_gated_delta_rule_of_transformers(form: str) -> None:
+    from transformers.models.qwen3_next import modeling_qwen3_next
+
+    def peer(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor, state: Tensor, **_: Tensor) -> Result:
+        function = getattr(modeling_qwen3_next, form)
+        given = map(turned, (q, k, v, g, beta))
+        o, last = function(*given, initial_state=state.clone(), output_final_state=True)
+        return turned(o), last
+
+    assert agree(delta, peer, inputs()) < 1e-5
+
+
+def test_kimi_delta_attention() -> None:
+    def peer(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor, state: Tensor, **_: Tensor) -> Result:
+        function = fla("kda/naive", "naive_recurrent_kda")
+        o, last = function(*map(turned, (q, k, v, g, beta)), initial_state=state, output_final_state=True)
+        return turned(o), last
+
+    assert agree(delta, peer, inputs(channels=True)) < 1e-5
+
+
+def test_hgrn2_is_gla_with_the_complements_as_keys() -> None:
+    """The peer scales the queries; HGRN2 does not."""
+    mixer: Any = example("hgrn2", torch.float32)
+    x = random_input(TIME, dtype=torch.float32)
+    q, k, v, g = mixer.inputs(x)
+    o, _ = fla("gla/naive", "naive_recurrent_gla")(*map(turned, (q * q.shape[-1] ** 0.5, k, v, g)))
+    near(mixer(x, None)[0], mixer.out(o.flatten(2)))
+
+
+@pytest.mark.parametrize("name", ["conv", "shift"])
+def test_convolutions_are_torch_s(name: str) -> None:
+    """torch's taps run the other way: its last one weighs the token itself."""
+    mixer: Any = example(name)
+    x = random_input(TIME)
+    taps, u = mixer.taps(), mixer.inner(x).transpose(1, 2)
+    padded = torch.nn.functional.pad(u, (taps.shape[0] - 1, 0))
+    expected = conv1d(padded, taps.flip(0).T[:, None], groups=taps.shape[1])
+    torch.testing.assert_close(mixer(x, None)[0], mixer.out(expected.transpose(1, 2)), atol=1e-12, rtol=0)
+
+
+def test_the_slopes_of_lightning_attention_are_minimax_s() -> None:
+    """Its slopes are the paper's times a factor that falls over the layers and is 1 + 1e-5 at the first."""
+    from transformers.models.minimax.configuration_minimax import MiniMaxConfig
+    from transformers.models.minimax.modeling_minimax import MiniMaxLightningAttention
+
+    config = MiniMaxConfig(hidden_size=6, num_attention_heads=4, head_dim=3, num_hidden_layers=2, block_size=16)
+    with torch.random.fork_rng(devices=[]):
+        peer: Any = MiniMaxLightningAttention(config, layer_idx=0)
+    mixer: Any = example("lightning", torch.float32, heads=4)
+    torch.testing.assert_close(peer.slope_rate.flatten().double(), mixer.slopes.double(), rtol=2e-5, atol=0)
