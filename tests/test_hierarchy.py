@@ -193,7 +193,7 @@ def test_an_interrupted_run_over_older_results_leaves_whole_files_only(
     "wrong",
     [
         {"stacks": ("full", "no such mixer")},
-        {"stacks": ("full", "mamba2")},  # has bounds, but cannot be run
+        {"stacks": ("full", "mamba")},  # has bounds, but cannot be run
         {"hops": (1, 0)},
         {"hops": (1, 65)},
         {"sizes": RunSizes(bits=0)},

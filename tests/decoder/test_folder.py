@@ -128,7 +128,7 @@ def test_bytes_that_are_no_text(folder: Path) -> None:
         (lambda d: d["config"].update(width=10), "do not fit the config"),
         (lambda d: d["config"].update(hidden=[7]), "hidden"),
         (lambda d: d["config"].update(schedule="2*("), "schedule"),
-        (lambda d: d["config"].update(schedule="2*mamba2"), "one that can be run"),
+        (lambda d: d["config"].update(schedule="2*mamba"), "one that can be run"),
         (lambda d: d["config"].update(schedule="2*full"), "do not fit the config"),
         (lambda d: d.update(config=[]), "model config|model.json"),
         (lambda d: d.update(notes=3), "notes"),
