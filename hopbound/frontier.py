@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hopbound.architecture import Architecture
-from hopbound.bounds import Certificate, Sizes, prove
+from hopbound.bounds import Certificate, Sizes, Verdict, prove
 from hopbound.bounds.frontier import edge
 from hopbound.claims import TaskSizes, best_plan
 from hopbound.errors import InputError
@@ -64,20 +64,23 @@ class Frontier:
     reason: str
 
 
-def frontier(architecture: Architecture, hops: int, *, sizes: Sizes = "free") -> Frontier:
+def frontier(
+    architecture: Architecture, hops: int, *, sizes: Sizes = "free", verdict: Verdict | None = None
+) -> Frontier:
     """What is built, what is certified impossible, and the gap between.
 
     Args:
         architecture: the stack.
         hops: 1 or 2.
         sizes: `free` or `paper`.
+        verdict: the bound for these, where it is known already.
 
     Raises:
         InputError: another number of hops, or as `prove`.
     """
     if hops not in (1, 2):
         raise InputError("hops", hops, "1 or 2 for a frontier")
-    verdict = prove(architecture, hops, sizes=sizes)
+    verdict = verdict or prove(architecture, hops, sizes=sizes)
     shortest = verdict.certificate
     if hops == 1:
         built, construction = _largest(architecture, lambda m: TaskSizes((m,), (m,), ()), least=2)

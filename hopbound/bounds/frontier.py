@@ -48,8 +48,8 @@ def edge(architecture: Architecture, grid: Sequence[int], sizes: Sizes) -> dict[
         return found
     for layers in readings:
         bits = crossing(layers)
-        for m in grid if bits is not None else ():
-            M = _values_counted(bits, m, sizes)
+        for m in grid:
+            M = None if bits is None else _values_counted(bits, m, sizes)
             if M is not None:
                 keep(counted_certificate(architecture, layers, m, M, 2, sizes))
     for candidate in ways(readings, 2, sizes):
@@ -60,9 +60,9 @@ def edge(architecture: Architecture, grid: Sequence[int], sizes: Sizes) -> dict[
     return {m: one for m, one in sorted(found.items()) if limit is None or one.prompt_length <= limit}
 
 
-def _values_counted(bits: int | None, m: int, sizes: Sizes) -> int | None:
+def _values_counted(bits: int, m: int, sizes: Sizes) -> int | None:
     """The smallest M_1 with `m log M_1 > bits`; with the paper's sizes m itself, if it is large enough."""
-    if bits is None or bits / m > LONGEST:
+    if bits / m > LONGEST:
         return None
     if sizes == "paper":
         return m if exceeds(m, m, bits) else None

@@ -8,7 +8,8 @@ import typer
 from hopbound.cli import common
 
 if TYPE_CHECKING:
-    from hopbound.frontier import Frontier
+    from hopbound.architecture import Architecture
+    from hopbound.bounds import Certificate, Sizes, Verdict
 
 
 def command(
@@ -21,10 +22,7 @@ def command(
     head_dim: common.HeadDimOption = common.DEFAULT_HEAD_DIM,
     window: common.WindowOption = common.DEFAULT_WINDOW,
     kernel: common.KernelOption = common.DEFAULT_KERNEL,
-    bits: Annotated[
-        int | None,
-        typer.Option("--bits", help="Bits of every number. Default: 16 for activations and caches, 32 for sums."),
-    ] = None,
+    bits: common.BitsOption = None,
     at: Annotated[
         int | None, typer.Option("--at", help="Also: how small it would have to be for this many tokens.")
     ] = None,
@@ -44,35 +42,24 @@ def command(
     """
     from hopbound.architecture import Defaults, parse_schedule
     from hopbound.bounds import limits, prove
-    from hopbound.files import write_json
-    from hopbound.frontier import frontier as find_frontier
-    from hopbound.report.frontier import write_frontier
 
     defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
     architecture = parse_schedule(schedule, defaults, common.precisions(bits))
     verdict = prove(architecture, hops, sizes=sizes.value)
     found = () if at is None else limits(architecture, hops, at, sizes=sizes.value)
-    region = find_frontier(architecture, hops, sizes=sizes.value) if frontier else None
+    region = _frontier(architecture, verdict, sizes.value, out) if frontier else None
     certificate = verdict.certificate
-    written: str | None = None
-    if out is not None and certificate is not None:
-        write_json(out / "certificate.json", certificate.document())
-        written = "certificate.json"
-    turned = []
-    for limit in found:
-        proof, path = limit.verdict.certificate if limit.largest else None, f"at-{limit.knob}.json"
-        if out is not None and proof is not None:
-            write_json(out / path, proof.document())
-        turned.append(
-            {
-                "knob": limit.knob,
-                "actual": limit.actual,
-                "largest": limit.largest,
-                "factor": limit.factor,
-                "log2_prompt_length": limit.verdict.log2_prompt_length,
-                "certificate": None if proof is None else path if out is not None else proof.document(),
-            }
-        )
+    turned = [
+        {
+            "knob": limit.knob,
+            "actual": limit.actual,
+            "largest": limit.largest,
+            "factor": limit.factor,
+            "log2_prompt_length": limit.verdict.log2_prompt_length,
+            "certificate": _kept(limit.verdict.certificate if limit.largest else None, f"at-{limit.knob}.json", out),
+        }
+        for limit in found
+    ]
     shown_sizes: dict[str, Any] | None = None
     if certificate is not None:
         shown_sizes = {
@@ -92,7 +79,7 @@ def command(
         "prompt_length": verdict.prompt_length,
         "length_limit": verdict.length_limit,
         "sizes": shown_sizes,
-        "certificate": written or (certificate.document() if certificate is not None else None),
+        "certificate": _kept(certificate, "certificate.json", out),
         "paper_log2_prompt_length": verdict.paper_log2_prompt_length,
         "paper_source": verdict.paper_source,
         "statement": verdict.statement,
@@ -102,8 +89,10 @@ def command(
     }
     if region is not None:
         result["label"] = architecture.label
-        result["frontier"] = _frontier_json(region, out)
+        result["frontier"] = region
         if out is not None and hops == 2:
+            from hopbound.report.frontier import write_frontier
+
             write_frontier(result, out / "frontier.svg")
     if as_json:
         common.print_json(result)
@@ -111,27 +100,34 @@ def command(
         common.print_lines(_lines(result, out))
 
 
-def _frontier_json(region: "Frontier", out: Path | None) -> dict[str, Any]:
-    """The frontier's part of the result; its certificates are written where there is a folder for them."""
+def _kept(certificate: "Certificate | None", name: str, out: Path | None) -> str | dict[str, Any] | None:
+    """A certificate as the result holds it: written to the folder and named, or, without a folder, itself."""
     from hopbound.files import write_json
 
-    rows = []
-    for row in region.rows:
-        proof, path = row.certified, "frontier-hop.json" if row.m is None else f"frontier-{row.m}.json"
-        if out is not None and proof is not None:
-            write_json(out / path, proof.document())
-        rows.append(
-            {
-                "m": row.m,
-                "values": row.values,
-                "built": row.built,
-                "construction": row.construction,
-                "impossible": row.impossible,
-                "theorem": None if proof is None else proof.theorem,
-                "prompt_length": None if proof is None else proof.prompt_length,
-                "certificate": None if proof is None else path if out is not None else proof.document(),
-            }
-        )
+    if certificate is None or out is None:
+        return None if certificate is None else certificate.document()
+    write_json(out / name, certificate.document())
+    return name
+
+
+def _frontier(architecture: "Architecture", verdict: "Verdict", sizes: "Sizes", out: Path | None) -> dict[str, Any]:
+    """The frontier's part of the result."""
+    from hopbound.frontier import frontier
+
+    region = frontier(architecture, verdict.hops, sizes=sizes, verdict=verdict)
+    rows = [
+        {
+            "m": row.m,
+            "values": row.values,
+            "built": row.built,
+            "construction": row.construction,
+            "impossible": row.impossible,
+            "theorem": None if row.certified is None else row.certified.theorem,
+            "prompt_length": None if row.certified is None else row.certified.prompt_length,
+            "certificate": _kept(row.certified, f"frontier-{'hop' if row.m is None else row.m}.json", out),
+        }
+        for row in region.rows
+    ]
     return {"varying": region.varying, "sizes": region.sizes, "reason": region.reason, "rows": rows}
 
 

@@ -16,10 +16,7 @@ def command(
     head_dim: common.HeadDimOption = common.DEFAULT_HEAD_DIM,
     window: common.WindowOption = common.DEFAULT_WINDOW,
     kernel: common.KernelOption = common.DEFAULT_KERNEL,
-    bits: Annotated[
-        int | None,
-        typer.Option("--bits", help="Bits of every number. Default: 16 for activations and caches, 32 for sums."),
-    ] = None,
+    bits: common.BitsOption = None,
     as_json: common.JsonOption = False,
 ) -> None:
     """What a stack cannot recall, copy, reach, read or match, whatever its weights.

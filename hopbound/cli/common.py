@@ -18,6 +18,10 @@ HeadsOption = Annotated[int, typer.Option("--heads", help="Heads of a mixer that
 HeadDimOption = Annotated[int, typer.Option("--head-dim", help="Head dimension d: d_k = d_v = d where not given.")]
 WindowOption = Annotated[int, typer.Option("--window", help="Window of a window layer that does not give it.")]
 KernelOption = Annotated[int, typer.Option("--kernel", help="Width of a convolution that does not give it.")]
+BitsOption = Annotated[
+    int | None,
+    typer.Option("--bits", help="Bits of every number. Default: 16 for activations and caches, 32 for sums."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 

@@ -144,10 +144,6 @@ class SoftmaxAttention(Mixer[Attention | WindowAttention, Cache]):
         """The rows of the output projection."""
         return rows_written(self.out.weight)
 
-    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
-        """Every token enters the cache."""
-        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
-
     def carried_elements(self, state: Cache) -> int:
         """Cached keys and values."""
         return state.keys[0].numel() + state.values[0].numel()

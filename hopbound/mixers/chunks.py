@@ -15,6 +15,9 @@ from torch.autograd import Function
 from torch.nn.functional import pad
 
 CHUNK = 64  # tokens a chunk, where nothing else is asked for
+# Logarithms of the decays, at most 0: of a head, or of each of its key channels; None: there are none.
+Decays = Float[Tensor, "batch heads time"] | Float[Tensor, "batch heads time key_dim"] | None
+
 BLOCK = 16  # chunks are multiples of it; triangles up to this size are inverted by substitution
 PIECE = 4  # tokens among which the decays of single channels are multiplied out pair by pair
 

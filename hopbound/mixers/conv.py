@@ -82,10 +82,6 @@ class Convolution(Mixer[Columns, Tensor]):
         """The rows of the output projection."""
         return rows_written(self.out.weight)
 
-    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
-        """Every token is kept for a while."""
-        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
-
     def carried_elements(self, state: Float[Tensor, "batch past channels"]) -> int:
         """The kept columns."""
         return state[0].numel()

@@ -15,9 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopbound.mixers.chunks import HeadDecays, chunk_size, cut, decayed_scores, sum_after, sum_before
-
-Decays = Float[Tensor, "batch heads time"] | Float[Tensor, "batch heads time key_dim"] | None
+from hopbound.mixers.chunks import Decays, HeadDecays, chunk_size, cut, decayed_scores, sum_after, sum_before
 
 
 def by_steps(

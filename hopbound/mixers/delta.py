@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from hopbound.architecture.sizes import MatrixState
-from hopbound.mixers.delta_rule import Decays, delta_rule
+from hopbound.mixers.chunks import Decays
+from hopbound.mixers.delta_rule import delta_rule
 from hopbound.mixers.mixer import accumulator, linear, merge_heads, unmasked
 from hopbound.mixers.recurrence import Recurrence
 

@@ -17,9 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopbound.mixers.chunks import HeadDecays, chunk_size, cut, decayed_scores, sum_after, unit_lower_inverse
-
-Decays = Float[Tensor, "batch heads time"] | Float[Tensor, "batch heads time key_dim"] | None
+from hopbound.mixers.chunks import Decays, HeadDecays, chunk_size, cut, decayed_scores, sum_after, unit_lower_inverse
 
 
 def by_steps(

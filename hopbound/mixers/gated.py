@@ -6,11 +6,11 @@ Each is `decayed_attention` with queries, keys, values and decays of its own; th
 from abc import abstractmethod
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from hopbound.mixers.decayed import Decays, decayed_attention
+from hopbound.mixers.chunks import Decays
+from hopbound.mixers.decayed import decayed_attention
 from hopbound.mixers.mixer import merge_heads, unmasked
 from hopbound.mixers.recurrence import Recurrence
 
@@ -53,10 +53,6 @@ class DecayedRecurrence(Recurrence[Tensor]):
             chunk=self.chunk,
         )
         return self.out(merge_heads(output).to(x.dtype)), state
-
-    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
-        """Every token may: the state decays whether or not anything is written."""
-        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
 
     def carried_elements(self, state: Float[Tensor, "batch heads key_dim value_dim"]) -> int:
         """The matrix S."""

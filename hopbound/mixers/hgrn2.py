@@ -6,8 +6,6 @@ r"""HGRN2 (arXiv 2404.07904): what a channel forgets is what it is open for.
 numbers.
 """
 
-from collections.abc import Sequence
-
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid, silu
@@ -22,7 +20,3 @@ class Hgrn2(DecayedRecurrence):
         """Keys are what the decays leave."""
         queries, forget, values = self.projected(x)
         return Inputs(silu(queries), (-forget).sigmoid(), values, logsigmoid(forget))
-
-    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
-        """The forget gates."""
-        return (self.key.weight,)

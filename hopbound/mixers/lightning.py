@@ -6,8 +6,6 @@ r"""Lightning attention (arXiv 2401.04658): activated queries, keys and values, 
 State: H d_k d_v numbers.
 """
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -31,7 +29,3 @@ class LightningAttention(DecayedRecurrence):
         """Activated; the same decay at every token."""
         queries, keys, values = (silu(part) for part in self.projected(x))
         return Inputs(queries, keys, values, head_constants(-self.slopes, keys))
-
-    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
-        """The keys."""
-        return (self.key.weight,)

@@ -8,7 +8,6 @@ such a key writes nothing at all.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -67,10 +66,6 @@ class NormalisedRecurrence(Recurrence[Memory]):
         written = unmasked(self.features(keys), mask)
         output, state = normalised_attention(self.features(queries), written, values, state, chunk=self.chunk)
         return self.out(merge_heads(output).to(x.dtype)), state
-
-    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
-        """The keys."""
-        return (self.key.weight,)
 
     def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
         """A token whose key features are all zero adds zero to S and z."""

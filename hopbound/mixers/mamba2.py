@@ -91,10 +91,6 @@ class Mamba2(Mixer[GroupedState, Tensor]):
         """The rows of the output projection."""
         return rows_written(self.out.weight)
 
-    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
-        """Every token may: the state decays whether or not anything is written."""
-        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
-
     def carried_elements(self, state: Float[Tensor, "batch heads state head_dim"]) -> int:
         """The matrix S."""
         return state[0].numel()

@@ -113,12 +113,12 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
     def writes(self) -> Bool[Tensor, "width"]:
         """The columns its output can change, from the zero rows of its last projection."""
 
-    @abstractmethod
     def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
-        """Positions that can change the recurrent state (`Sight.WRITERS`), as rounded arithmetic has it.
+        """Positions that can change the recurrent state (`Sight.WRITERS`), as rounded arithmetic has it: all may.
 
         Where this is False the state after the token equals the state before it to the bit.
         """
+        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
 
     @abstractmethod
     def carried_elements(self, state: State) -> int:

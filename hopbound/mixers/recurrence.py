@@ -1,6 +1,5 @@
 """What recurrences with a matrix state share: projections, and which positions and columns their outputs depend on."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -34,9 +33,9 @@ class Recurrence(Mixer[MatrixState, State]):
         self.value = linear(width, spec.heads * spec.value_dim)
         self.out = linear(spec.heads * spec.value_dim, width)
 
-    @abstractmethod
     def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
-        """The projections that decide whether a token changes the state."""
+        """The projections that decide whether a token changes the state: the keys, where there are no others."""
+        return (self.key.weight,)
 
     @property
     def sight(self) -> Sight:

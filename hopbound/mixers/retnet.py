@@ -6,8 +6,6 @@ Here is the retention itself; the paper's rotation of queries and keys is a posi
 are position-wise. State: H d_k d_v numbers.
 """
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -30,7 +28,3 @@ class Retention(DecayedRecurrence):
         """As projected; the same decay at every token."""
         queries, keys, values = self.projected(x)
         return Inputs(queries * self.spec.head_dim**-0.5, keys, values, head_constants(self.log_rates, keys))
-
-    def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
-        """The keys."""
-        return (self.key.weight,)
