@@ -145,6 +145,8 @@ class MatrixState(MixerSpec):
         scalars: further scalars a head (the running maximum of mLSTM).
         levels: how many such states are kept (log-linear attention: one a level); 1 otherwise.
         conv: width of the short convolution over queries, keys and values; 0 if there is none.
+        beta: the largest strength of a write by the delta rule.
+        steps: how many keys and values a token writes one after the other (DeltaProduct).
     """
 
     kind: ClassVar[Kind] = Kind.BOUNDED
@@ -157,6 +159,8 @@ class MatrixState(MixerSpec):
     levels: int
     normaliser: int
     scalars: int
+    beta: int
+    steps: int
 
     @property
     def width(self) -> int:
@@ -169,7 +173,7 @@ class MatrixState(MixerSpec):
         one = self.features * self.value_dim + self.normaliser * self.features + self.scalars
         return Elements(
             state=self.levels * self.heads * one,
-            conv=max(self.conv - 1, 0) * self.heads * (2 * self.head_dim + self.value_dim),
+            conv=max(self.conv - 1, 0) * self.heads * (self.head_dim + self.steps * (self.head_dim + self.value_dim)),
             length_limit=2 ** (min(self.levels, MAX_LEVELS) - 1) if self.name == "loglinear" else None,
         )
 

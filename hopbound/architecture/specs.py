@@ -84,6 +84,8 @@ _PLAIN: dict[str, Rule] = {
     "levels": _number(1),
     "normaliser": _number(0),
     "scalars": _number(0),
+    "beta": _number(1),
+    "steps": _number(1),
 }
 _NORMALISED: dict[str, Rule] = {**_PLAIN, "normaliser": _number(1)}
 
@@ -111,6 +113,12 @@ class Row:
 
 def _matrix(about: str, *, fixed: Mapping[str, Rule] = _PLAIN, aliases: tuple[str, ...] = ()) -> Row:
     return Row(family=MatrixState, keys=_MATRIX, fixed=fixed, about=about, aliases=aliases)
+
+
+def _delta(about: str, *, aliases: tuple[str, ...] = (), **more: Rule) -> Row:
+    keys = {**_MATRIX, **more, "beta": _number(1)}
+    fixed = {key: rule for key, rule in _PLAIN.items() if key not in keys}
+    return Row(family=MatrixState, keys=keys, fixed=fixed, about=about, aliases=aliases)
 
 
 ROWS: dict[str, Row] = {
@@ -185,10 +193,10 @@ ROWS: dict[str, Row] = {
     "retnet": _matrix("retention with a fixed decay a head (arXiv 2307.08621)", aliases=("retention",)),
     "gla": _matrix("gated linear attention, a decay for each key channel (arXiv 2312.06635)"),
     "hgrn2": _matrix("gated recurrence with outer-product state (arXiv 2404.07904)"),
-    "delta": _matrix("delta rule: overwrite what a key holds (arXiv 2406.06484)", aliases=("deltanet",)),
-    "deltaproduct": _matrix("several delta steps a token (arXiv 2502.10297)"),
-    "gdn": _matrix("delta rule with a decay a head (arXiv 2412.06464)", aliases=("gated_deltanet",)),
-    "kda": _matrix("delta rule with a decay for each key channel (arXiv 2510.26692)"),
+    "delta": _delta("delta rule: overwrite what a key holds (arXiv 2406.06484)", aliases=("deltanet",)),
+    "deltaproduct": _delta("`steps` steps of the delta rule a token (arXiv 2502.10297)", steps=_number(2)),
+    "gdn": _delta("delta rule with a decay a head (arXiv 2412.06464)", aliases=("gated_deltanet",)),
+    "kda": _delta("delta rule with a decay for each key channel (arXiv 2510.26692)"),
     "rwkv4": Row(
         family=ChannelState,
         keys={"channels": _width},
@@ -250,6 +258,7 @@ ROWS: dict[str, Row] = {
 
 _BY_ALIAS = {alias: name for name, row in ROWS.items() for alias in (name, *row.aliases)}
 _MAY_BE_ZERO = frozenset({"conv"})
+_MOST = {"beta": 2}
 
 
 def canonical_name(name: str) -> str:
@@ -277,9 +286,9 @@ def mixer_spec(name: str, given: Sizes | None = None, defaults: Defaults | None 
     for key, value in given.items():
         if key not in row.keys:
             raise InputError(f"{name} key", key, f"one of {' '.join(row.keys) or '(no keys)'}")
-        least = 0 if key in _MAY_BE_ZERO else 1
-        if not least <= value <= MAX_SIZE:
-            raise InputError(f"{name} {key}", value, f"a whole number from {least} to {MAX_SIZE}")
+        least, most = 0 if key in _MAY_BE_ZERO else 1, _MOST.get(key, MAX_SIZE)
+        if not least <= value <= most:
+            raise InputError(f"{name} {key}", value, f"a whole number from {least} to {most}")
     sizes: dict[str, int] = {}
     for key, rule in row.keys.items():
         if key in given:

@@ -10,6 +10,7 @@ from hopbound.errors import InputError
 from hopbound.mixers.attention import SoftmaxAttention
 from hopbound.mixers.conv import CausalConvolution
 from hopbound.mixers.delta import DeltaNet
+from hopbound.mixers.deltaproduct import DeltaProduct
 from hopbound.mixers.gdn import GatedDeltaNet
 from hopbound.mixers.gla import GatedLinearAttention
 from hopbound.mixers.hgrn2 import Hgrn2
@@ -22,6 +23,7 @@ from hopbound.mixers.poly import PolynomialAttention
 from hopbound.mixers.retnet import Retention
 from hopbound.mixers.rfa import RandomFeatureAttention
 from hopbound.mixers.rwkv6 import Rwkv6
+from hopbound.mixers.rwkv7 import Rwkv7
 from hopbound.mixers.shift import TokenShift
 
 REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
@@ -34,9 +36,11 @@ REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
     "gla": GatedLinearAttention,
     "hgrn2": Hgrn2,
     "delta": DeltaNet,
+    "deltaproduct": DeltaProduct,
     "gdn": GatedDeltaNet,
     "kda": KimiDeltaAttention,
     "rwkv6": Rwkv6,
+    "rwkv7": Rwkv7,
     "mamba2": Mamba2,
     "lightning": LightningAttention,
     "conv": CausalConvolution,
@@ -57,8 +61,6 @@ def make_mixer(spec: MixerSpec, width: int, attention_scale: float | None = None
     """
     if spec.name not in REGISTRY:
         raise InputError("mixer", spec.name, f"one that can be run: {' '.join(REGISTRY)}")
-    if getattr(spec, "conv", 0):
-        raise InputError(f"{spec.name} conv", getattr(spec, "conv", 0), "0: the short convolution is not run inside it")
     if isinstance(spec, Attention | WindowAttention):
         return SoftmaxAttention(spec, width, attention_scale)
     return REGISTRY[spec.name](spec, width)

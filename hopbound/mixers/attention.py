@@ -143,7 +143,3 @@ class SoftmaxAttention(Mixer[Attention | WindowAttention, Cache]):
     def writes(self) -> Bool[Tensor, "width"]:
         """The rows of the output projection."""
         return rows_written(self.out.weight)
-
-    def carried_elements(self, state: Cache) -> int:
-        """Cached keys and values."""
-        return state.keys[0].numel() + state.values[0].numel()

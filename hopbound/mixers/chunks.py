@@ -1,11 +1,13 @@
 """What chunked recurrences share: cutting into chunks, scores under decay, the inverse of a unit triangular matrix.
 
 A chunk of C tokens is computed by matrix products, and only the state passes from chunk to chunk (arXiv 2312.06635,
-arXiv 2406.06484). Decays are carried as logarithms. Every factor that is ever formed is the exponential of a number of
-at most 0: products of decays over a stretch of tokens, never their inverses. So strong decays underflow to the zero
-that they mean, and nothing overflows, forward or backward.
+arXiv 2406.06484). Decays are carried as logarithms. Where those of a chunk may add up to anything, every factor that is
+formed is the exponential of a number of at most 0: products of decays over a stretch of tokens, never their inverses.
+So strong decays underflow to the zero that they mean, and nothing overflows, forward or backward. Where the sums are
+known to be small (`MILD`), the decay between two tokens is one factor of each: exp(G_i) exp(-G_j).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,6 +21,7 @@ CHUNK = 64  # tokens a chunk, where nothing else is asked for
 Decays = Float[Tensor, "batch heads time"] | Float[Tensor, "batch heads time key_dim"] | None
 
 BLOCK = 16  # chunks are multiples of it; triangles up to this size are inverted by substitution
+MILD = 40.0  # sums of decays' logarithms up to here are split into factors: exp(40) = 2e17, at 3e-6 in float32
 PIECE = 4  # tokens among which the decays of single channels are multiplied out pair by pair
 
 
@@ -112,6 +115,52 @@ def decayed_scores(
     corner = (later.flatten(-3, -2) @ earlier.transpose(-1, -2)).unflatten(-2, (half, kinds)).transpose(-2, -3)
     above = torch.zeros_like(first)
     return torch.cat([torch.cat([first, above], dim=-1), torch.cat([corner, second], dim=-1)], dim=-2)
+
+
+class ChannelDecays:
+    """Decays of single key channels inside chunks, from their logarithms g.
+
+    Attributes:
+        through: the decay from the chunk's start to each token, itself included.
+        before: the same without the token itself.
+        rest: the decay from each token, itself not included, to the chunk's end.
+        whole: the decay over the chunk.
+    """
+
+    def __init__(self, g: Float[Tensor, "batch heads chunks size dim"], *, mild: bool = False) -> None:
+        """`mild`: the sum over a chunk is known to be at least -`MILD`; otherwise it is looked up."""
+        self._g = g
+        total = g.cumsum(dim=-2)
+        lasts = total[..., -1, :]
+        # Under torch.compile what the numbers are is not known, so the form that is right for all of them is taken.
+        self._mild = mild or (not torch.compiler.is_compiling() and bool(lasts.detach().min() >= -MILD))
+        self.through, self.whole = total.exp(), lasts.exp()
+        if self._mild:
+            self._inverse = (-total).exp()
+            self.before = (total - g).exp()
+            self.rest = self._inverse * self.whole[..., None, :]
+        else:
+            self.before, self.rest = sum_before(g).exp(), sum_after(g).exp()
+
+    def scores(
+        self,
+        asks: Sequence[tuple[Float[Tensor, "batch heads chunks size dim"], bool]],
+        keys: Sequence[Float[Tensor, "batch heads chunks size dim"]],
+    ) -> list[list[Float[Tensor, "batch heads chunks size size"]]]:
+        """`decayed_scores` of each of `asks`, (queries, strict), with each of `keys`."""
+        if not self._mild:
+            return [
+                [decayed_scores(q[..., None, :], k, self._g, strict=strict)[..., 0, :, :] for k in keys]
+                for q, strict in asks
+            ]
+        size = self._g.shape[-2]
+        left = torch.cat([q * (self.before if strict else self.through) for q, strict in asks], dim=-2)
+        right = torch.cat([k * self._inverse for k in keys], dim=-2)
+        rows = (left @ right.transpose(-1, -2)).split(size, dim=-2)
+        return [
+            [part.tril(-1 if strict else 0) for part in row.split(size, dim=-1)]
+            for row, (_, strict) in zip(rows, asks, strict=True)
+        ]
 
 
 class _UnitLowerInverse(Function):

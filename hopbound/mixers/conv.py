@@ -10,6 +10,7 @@ from abc import abstractmethod
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.functional import silu
 
 from hopbound.architecture.sizes import Columns
 from hopbound.mixers.mixer import Mixer, Reads, Sight, columns_read, linear, rows_written
@@ -39,6 +40,24 @@ def causal_convolution(
     last = mask.sum(dim=1)[:, None] + torch.arange(kept, device=u.device)
     output = torch.zeros_like(output).scatter(1, order.expand_as(output), output)
     return output, columns.gather(1, last[..., None].expand(-1, -1, u.shape[2]))
+
+
+class ShortConvolution(nn.Module):
+    """A causal convolution inside another mixer, then silu: c_t = silu(Σ_j w_j ⊙ u_{t-j})."""
+
+    def __init__(self, channels: int, kernel: int) -> None:
+        super().__init__()
+        self.filter = nn.Parameter(torch.randn(kernel, channels) * kernel**-0.5)
+
+    def forward(
+        self,
+        u: Float[Tensor, "batch time channels"],
+        past: Float[Tensor, "batch past channels"] | None,
+        mask: Bool[Tensor, "batch time"] | None,
+    ) -> tuple[Float[Tensor, "batch time channels"], Float[Tensor, "batch past channels"]]:
+        """As `causal_convolution`, activated."""
+        convolved, past = causal_convolution(u, self.filter, past, mask)
+        return silu(convolved), past
 
 
 class Convolution(Mixer[Columns, Tensor]):
@@ -81,10 +100,6 @@ class Convolution(Mixer[Columns, Tensor]):
     def writes(self) -> Bool[Tensor, "width"]:
         """The rows of the output projection."""
         return rows_written(self.out.weight)
-
-    def carried_elements(self, state: Float[Tensor, "batch past channels"]) -> int:
-        """The kept columns."""
-        return state[0].numel()
 
 
 class CausalConvolution(Convolution):

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopbound.mixers.chunks import Decays, HeadDecays, chunk_size, cut, decayed_scores, sum_after, sum_before
+from hopbound.mixers.chunks import ChannelDecays, Decays, HeadDecays, chunk_size, cut
 
 
 def by_steps(
@@ -79,10 +79,10 @@ def decayed_attention(
             inner, rest = (decays.before if strict else decays.through)[..., None], decays.rest[..., None]
             decay_out = decays.whole[..., None, None]
         else:
-            scores = decayed_scores(q[..., None, :], k, g, strict=strict)[..., 0, :, :]
-            through = g.cumsum(dim=3).exp()
-            inner, rest = sum_before(g).exp() if strict else through, sum_after(g).exp()
-            decay_out = through[..., -1, :, None]
+            decays = ChannelDecays(g)
+            [[scores]] = decays.scores([(q, strict)], [k])
+            inner, rest = decays.before if strict else decays.through, decays.rest
+            decay_out = decays.whole[..., None]
         q_in, k_out = q * inner, k * rest
     output = scores @ v
     if bonus is not None:

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopbound.mixers.chunks import Decays, HeadDecays, chunk_size, cut, decayed_scores, sum_after, unit_lower_inverse
+from hopbound.mixers.chunks import ChannelDecays, Decays, HeadDecays, chunk_size, cut, unit_lower_inverse
 
 
 def by_steps(
@@ -69,11 +69,10 @@ def delta_rule(
     q, k, v, beta = (cut(part, size) for part in (queries, keys, values, strength))
     beta = beta[..., None]
     if log_decay is not None and log_decay.dim() == 4:
-        g = cut(log_decay, size)
-        lower, scores = decayed_scores(torch.stack([beta * k, q], dim=-2), k, g, strict=False).unbind(-3)
-        inner, rest = g.cumsum(dim=3).exp(), sum_after(g).exp()
-        decay_out = inner[..., -1, :, None]
-        q_in, k_in, k_out = q * inner, k * inner, k * rest
+        decays = ChannelDecays(cut(log_decay, size))
+        [[lower], [scores]] = decays.scores([(beta * k, False), (q, False)], [k])
+        decay_out = decays.whole[..., None]
+        q_in, k_in, k_out = q * decays.through, k * decays.through, k * decays.rest
     else:
         lower, scores = (torch.cat([beta * k, q], dim=-2) @ k.transpose(-1, -2)).split(size, dim=-2)
         q_in, k_in, k_out, decay_out = q, k, k, None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hopbound.mixers.chunks import Decays
 from hopbound.mixers.decayed import decayed_attention
-from hopbound.mixers.mixer import merge_heads, unmasked
+from hopbound.mixers.mixer import unmasked
 from hopbound.mixers.recurrence import Recurrence
 
 
@@ -28,22 +28,31 @@ class DecayedRecurrence(Recurrence[Tensor]):
     """S_t = diag(a_t) S_{t-1} + k_t v_tᵀ, y_t = W_o [S_tᵀ q_t]."""
 
     @abstractmethod
-    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
-        """Queries, keys, values and decays."""
+    def inputs(
+        self,
+        x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
+    ) -> Inputs:
+        """Queries, keys and values from the projected ones, and decays."""
 
     def bonus(self) -> Float[Tensor, "heads key_dim"] | None:
         """The weight with which a token reads itself, where it reads the state before it; None: it reads its own."""
         return None
 
-    def mix(
+    def recur(
         self,
         x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
         state: Float[Tensor, "batch heads key_dim value_dim"] | None,
         mask: Bool[Tensor, "batch time"] | None,
-    ) -> tuple[Float[Tensor, "batch time width"], Float[Tensor, "batch heads key_dim value_dim"]]:
+    ) -> tuple[Float[Tensor, "batch heads time value_dim"], Float[Tensor, "batch heads key_dim value_dim"]]:
         """Decay, write, read."""
-        queries, keys, values, decay = self.inputs(x)
-        output, state = decayed_attention(
+        queries, keys, values, decay = self.inputs(x, queries, keys, values)
+        return decayed_attention(
             queries,
             unmasked(keys, mask),
             values,
@@ -52,11 +61,6 @@ class DecayedRecurrence(Recurrence[Tensor]):
             self.bonus(),
             chunk=self.chunk,
         )
-        return self.out(merge_heads(output).to(x.dtype)), state
-
-    def carried_elements(self, state: Float[Tensor, "batch heads key_dim value_dim"]) -> int:
-        """The matrix S."""
-        return state[0].numel()
 
 
 def head_constants(rates: Float[Tensor, " heads"], like: Float[Tensor, "batch heads time dim"]) -> Tensor:

@@ -27,9 +27,14 @@ class GatedLinearAttention(DecayedRecurrence):
         self.gate = linear(width, spec.heads * spec.head_dim)
         self.gate_bias = nn.Parameter(torch.zeros(spec.heads * spec.head_dim))
 
-    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+    def inputs(
+        self,
+        x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
+    ) -> Inputs:
         """As projected, with the gates."""
-        queries, keys, values = self.projected(x)
         wide = accumulator(x.dtype)
         gates = split_heads(logsigmoid(self.gate(x).to(wide) + self.gate_bias.to(wide)), self.spec.heads)
         return Inputs(queries * self.spec.head_dim**-0.5, keys, values, gates / TEMPERATURE)

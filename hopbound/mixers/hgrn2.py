@@ -16,7 +16,12 @@ from hopbound.mixers.gated import DecayedRecurrence, Inputs
 class Hgrn2(DecayedRecurrence):
     """A gated recurrence whose keys are the complements of its decays."""
 
-    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+    def inputs(
+        self,
+        x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
+    ) -> Inputs:
         """Keys are what the decays leave."""
-        queries, forget, values = self.projected(x)
-        return Inputs(silu(queries), (-forget).sigmoid(), values, logsigmoid(forget))
+        return Inputs(silu(queries), (-keys).sigmoid(), values, logsigmoid(keys))

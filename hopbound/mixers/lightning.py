@@ -25,7 +25,12 @@ class LightningAttention(DecayedRecurrence):
         heads = torch.arange(1, spec.heads + 1, dtype=torch.float64)
         self.register_buffer("slopes", torch.exp2(-8 * heads / spec.heads), persistent=False)
 
-    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+    def inputs(
+        self,
+        x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
+    ) -> Inputs:
         """Activated; the same decay at every token."""
-        queries, keys, values = (silu(part) for part in self.projected(x))
-        return Inputs(queries, keys, values, head_constants(-self.slopes, keys))
+        return Inputs(silu(queries), silu(keys), silu(values), head_constants(-self.slopes, keys))

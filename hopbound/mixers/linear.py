@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import elu
 
 from hopbound.mixers.decayed import decayed_attention
-from hopbound.mixers.mixer import accumulator, merge_heads, split_heads, unmasked
+from hopbound.mixers.mixer import accumulator, split_heads, unmasked
 from hopbound.mixers.recurrence import Recurrence
 
 EPSILON = 1e-6
@@ -52,29 +52,26 @@ class NormalisedRecurrence(Recurrence[Memory]):
     def features(self, u: Float[Tensor, "batch heads time dim"]) -> Float[Tensor, "batch heads time features"]:
         """The feature map of queries and keys."""
 
-    def mix(
+    def recur(
         self,
         x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
         state: Memory | None,
         mask: Bool[Tensor, "batch time"] | None,
-    ) -> tuple[Float[Tensor, "batch time width"], Memory]:
+    ) -> tuple[Float[Tensor, "batch heads time value_dim"], Memory]:
         """Write each token, then read."""
-        queries, keys, values = self.projected(x)
         if state is None:
             matrix = self.empty_matrix(x)
             state = Memory(matrix, matrix.new_zeros(matrix.shape[:3]))
         written = unmasked(self.features(keys), mask)
-        output, state = normalised_attention(self.features(queries), written, values, state, chunk=self.chunk)
-        return self.out(merge_heads(output).to(x.dtype)), state
+        return normalised_attention(self.features(queries), written, values, state, chunk=self.chunk)
 
-    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
+    def writers(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
         """A token whose key features are all zero adds zero to S and z."""
         keys = split_heads(self.key(x).to(accumulator(x.dtype)), self.spec.heads)
         return self.features(keys).ne(0).any(dim=-1).any(dim=1)
-
-    def carried_elements(self, state: Memory) -> int:
-        """S and z."""
-        return state.matrix[0].numel() + state.normaliser[0].numel()
 
 
 class LinearAttention(NormalisedRecurrence):

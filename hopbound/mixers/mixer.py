@@ -14,7 +14,7 @@ weights (`reads`, `writes`), and by which positions can matter to an output (`Si
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -120,9 +120,16 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
         """
         return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
 
-    @abstractmethod
     def carried_elements(self, state: State) -> int:
-        """Elements of `state` for one sequence, counted from its tensors."""
+        """Elements of `state` for one sequence, counted from its tensors of numbers."""
+        return sum(tensor[0].numel() for tensor in state_tensors(state) if tensor.is_floating_point())
+
+
+def state_tensors(state: object) -> list[Tensor]:
+    """The tensors of a state: itself, or those in the fields of a dataclass, and of states within it."""
+    if isinstance(state, Tensor):
+        return [state]
+    return [tensor for part in vars(state).values() for tensor in state_tensors(part)] if is_dataclass(state) else []
 
 
 def columns_read(*weights: Float[Tensor, "_ width"]) -> Bool[Tensor, "width"]:

@@ -1,12 +1,19 @@
-"""What recurrences with a matrix state share: projections, and which positions and columns their outputs depend on."""
+"""What recurrences with a matrix state share: projections, the short convolution, and what their outputs depend on.
 
+q_t, k_t, v_t = W_q x_t, W_k x_t, W_v x_t ,     with `conv` taps a causal convolution and silu after each
+"""
+
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopbound.architecture.sizes import MatrixState
+from hopbound.mixers.conv import ShortConvolution
 from hopbound.mixers.mixer import (
     Mixer,
     Reads,
@@ -15,27 +22,96 @@ from hopbound.mixers.mixer import (
     accumulator,
     columns_read,
     linear,
+    merge_heads,
     rows_written,
     split_heads,
 )
 
 
-class Recurrence(Mixer[MatrixState, State]):
+@dataclass(frozen=True)
+class Convolved(Generic[State]):
+    """The state of a recurrence behind a short convolution.
+
+    Attributes:
+        held: of the recurrence itself.
+        columns: the last columns of what is convolved.
+    """
+
+    held: State
+    columns: Float[Tensor, "batch past channels"]
+
+
+class Recurrence(Mixer[MatrixState, State | Convolved[State]], Generic[State]):
     """A matrix state for each head, written with keys and values and read with queries.
 
-    Its outputs depend on the positions that change the state (`changes_state`), wherever they stand.
+    Its outputs depend on the positions that change the state (`changes_state`), wherever they stand; behind a short
+    convolution every position may.
     """
 
     def __init__(self, spec: MatrixState, width: int) -> None:
         super().__init__(spec, width)
-        self.query = linear(width, spec.heads * spec.head_dim)
-        self.key = linear(width, spec.heads * spec.head_dim)
-        self.value = linear(width, spec.heads * spec.value_dim)
+        keys, values = spec.heads * spec.head_dim, spec.heads * spec.value_dim
+        inner = (keys, spec.steps * keys, spec.steps * values)
+        self.query, self.key, self.value = (linear(width, size) for size in inner)
+        self.short = ShortConvolution(sum(inner), spec.conv) if spec.conv else None
         self.out = linear(spec.heads * spec.value_dim, width)
+
+    @abstractmethod
+    def recur(
+        self,
+        x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
+        state: State | None,
+        mask: Bool[Tensor, "batch time"] | None,
+    ) -> tuple[Float[Tensor, "batch heads time value_dim"], State]:
+        """What each token reads, and the state after the last, for projected tokens in the accumulator's precision."""
 
     def gate_weights(self) -> Sequence[Float[Tensor, "out width"]]:
         """The projections that decide whether a token changes the state: the keys, where there are no others."""
         return (self.key.weight,)
+
+    def writers(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
+        """`changes_state` where there is no short convolution: all may."""
+        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+
+    def changes_state(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
+        """As `writers`; behind a convolution a token writes what those before it held."""
+        return Recurrence.writers(self, x) if self.short else self.writers(x)
+
+    def mix(
+        self,
+        x: Float[Tensor, "batch time width"],
+        state: State | Convolved[State] | None,
+        mask: Bool[Tensor, "batch time"] | None,
+    ) -> tuple[Float[Tensor, "batch time width"], State | Convolved[State]]:
+        """Project, convolve, recur."""
+        columns = None
+        if isinstance(state, Convolved):
+            state, columns = state.held, state.columns
+        queries, keys, values, columns = self.projected(x, columns, mask)
+        output, held = self.recur(x, queries, keys, values, state, mask)
+        return self.out(merge_heads(output).to(x.dtype)), held if columns is None else Convolved(held, columns)
+
+    def projected(
+        self,
+        x: Float[Tensor, "batch time width"],
+        columns: Float[Tensor, "batch past channels"] | None = None,
+        mask: Bool[Tensor, "batch time"] | None = None,
+    ) -> tuple[
+        Float[Tensor, "batch heads time key_dim"],
+        Float[Tensor, "batch heads time written_dim"],
+        Float[Tensor, "batch heads time value_dim"],
+        Float[Tensor, "batch past channels"] | None,
+    ]:
+        """Queries, keys and values of each head, in the accumulator's precision, and the columns to keep."""
+        parts = [self.query(x), self.key(x), self.value(x)]
+        if self.short is not None:
+            convolved, columns = self.short(torch.cat(parts, dim=-1), columns, mask)
+            parts = convolved.split([part.shape[-1] for part in parts], dim=-1)
+        queries, keys, values = (split_heads(part, self.spec.heads).to(accumulator(x.dtype)) for part in parts)
+        return queries, keys, values, columns
 
     @property
     def sight(self) -> Sight:
@@ -49,24 +125,15 @@ class Recurrence(Mixer[MatrixState, State]):
 
     def reads(self) -> Reads:
         """Queries where the output is wanted; of the writers what decides that they write, and their values."""
-        gate = columns_read(*self.gate_weights())
-        return Reads(columns_read(self.query.weight), gate | columns_read(self.value.weight), gate)
+        query, gate = columns_read(self.query.weight), columns_read(*self.gate_weights())
+        memory = gate | columns_read(self.value.weight)
+        if self.short is not None:  # all of it is mixed with what stood before, so that all of it is past
+            gate = memory = memory | query
+        return Reads(query, memory, gate)
 
     def writes(self) -> Bool[Tensor, "width"]:
         """The rows of the output projection."""
         return rows_written(self.out.weight)
-
-    def projected(
-        self, x: Float[Tensor, "batch time width"]
-    ) -> tuple[
-        Float[Tensor, "batch heads time key_dim"],
-        Float[Tensor, "batch heads time key_dim"],
-        Float[Tensor, "batch heads time value_dim"],
-    ]:
-        """Queries, keys and values of each head, in the accumulator's precision."""
-        wide, heads = accumulator(x.dtype), self.spec.heads
-        queries, keys = split_heads(self.query(x), heads), split_heads(self.key(x), heads)
-        return queries.to(wide), keys.to(wide), split_heads(self.value(x), heads).to(wide)
 
     def empty_matrix(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch heads key_dim value_dim"]:
         """The state before the first token, in the accumulator's precision."""

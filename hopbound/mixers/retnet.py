@@ -24,7 +24,12 @@ class Retention(DecayedRecurrence):
         rates = torch.log1p(-torch.exp2(-5 - torch.arange(spec.heads, dtype=torch.float64)))
         self.register_buffer("log_rates", rates, persistent=False)
 
-    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+    def inputs(
+        self,
+        x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
+    ) -> Inputs:
         """As projected; the same decay at every token."""
-        queries, keys, values = self.projected(x)
         return Inputs(queries * self.spec.head_dim**-0.5, keys, values, head_constants(self.log_rates, keys))

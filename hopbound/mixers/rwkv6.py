@@ -27,11 +27,17 @@ class Rwkv6(DecayedRecurrence):
         self.rate_bias = nn.Parameter(torch.zeros(spec.heads * spec.head_dim))
         self.boost = nn.Parameter(torch.zeros(spec.heads, spec.head_dim))
 
-    def inputs(self, x: Float[Tensor, "batch time width"]) -> Inputs:
+    def inputs(
+        self,
+        x: Float[Tensor, "batch time width"],
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch heads time key_dim"],
+        values: Float[Tensor, "batch heads time value_dim"],
+    ) -> Inputs:
         """As projected, with the rates."""
         wide = accumulator(x.dtype)
         rates = -(self.rate(x).to(wide) + self.rate_bias.to(wide)).exp()
-        return Inputs(*self.projected(x), split_heads(rates, self.spec.heads))
+        return Inputs(queries, keys, values, split_heads(rates, self.spec.heads))
 
     def bonus(self) -> Float[Tensor, "heads key_dim"]:
         """The weight u."""

@@ -1,6 +1,6 @@
 """Every registered mixer with unequal dimensions and random weights, for the tests of this folder."""
 
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,21 @@ SIZES = {
 # Mixers of which a token can leave the state as it is, to the bit: those without a decay that never is 1.
 IDLE = ("linear", "delta", "gdn")
 
-every_mixer = pytest.mark.parametrize("name", REGISTRY)
+# Each mixer, and those with options of their sizes that change what is computed.
+VARIANTS: dict[str, tuple[str, dict[str, int]]] = {
+    **{name: (name, {}) for name in REGISTRY},
+    "linear conv": ("linear", {"conv": 3}),
+    "gdn conv": ("gdn", {"conv": 4, "beta": 2}),
+    "delta beta 2": ("delta", {"beta": 2}),
+    "deltaproduct conv": ("deltaproduct", {"conv": 3, "steps": 3, "beta": 2}),
+    "mamba2 conv": ("mamba2", {"conv": 4}),
+}
+every_mixer = pytest.mark.parametrize("name", VARIANTS)
 
 
 def example_spec(name: str, **sizes: int) -> MixerSpec:
+    name, options = VARIANTS[name]
+    sizes = options | sizes
     keys = ROWS[name].keys
     return mixer_spec(name, {key: value for key, value in (SIZES | sizes).items() if key in keys})
 
@@ -71,12 +82,13 @@ def detached(state: Any) -> Any:
     """A state of its own, with gradients."""
     if isinstance(state, Tensor):
         return state.detach().requires_grad_()
-    held = {key: value.detach().requires_grad_() for key, value in vars(state).items() if isinstance(value, Tensor)}
-    return replace(state, **held)
+    if not is_dataclass(state) or isinstance(state, type):
+        return state
+    return replace(state, **{key: detached(value) for key, value in vars(state).items()})
 
 
 def tensors(state: Any) -> list[Tensor]:
     """The tensors that a state holds."""
     if isinstance(state, Tensor):
         return [state]
-    return [value for value in vars(state).values() if isinstance(value, Tensor)]
+    return [tensor for value in vars(state).values() for tensor in tensors(value)] if is_dataclass(state) else []
