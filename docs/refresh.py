@@ -37,11 +37,13 @@ def mixers_table() -> str:
         "Attention": "none | H (d_v + 2) | H_kv (d_k + d_v)",
         "LatentAttention": "none | H (d_v + 2) | latent + rotary part",
         "WindowAttention": "H_kv (d_k + d_v) (W - 1) | none | none",
+        "EvictingAttention": "H_kv budget (d_k + d_v + 1) | none | none",
         "GroupedState": "H d_head N | none | none",
         "Columns": "(k - 1) channels | none | none",
         "Pointwise": "none | none | none",
     }
     special = {
+        "adakv": "H_kv budget (d_k + d_v + 1) + H_kv | none | none",
         "topk": "none | k (1 + H (d_v + 2)) | H_kv (d_k + d_v)",
         "moba": "none | k (H + H (d_v + 2)) | H_kv (d_k + d_v)",
         "nsa": "none | k (H + H (d_v + 2)) | H_kv (d_k + d_v)",

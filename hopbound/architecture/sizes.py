@@ -6,6 +6,7 @@
 | `LatentAttention` | - | H (d_v + 2) | latent + rotary part |
 | `SelectiveAttention` | - | k (s + H (d_v + 2)), s selections | H_kv (d_k + d_v) |
 | `WindowAttention` | H_kv (d_k + d_v) (W - 1) | - | - |
+| `EvictingAttention` | H_kv budget (d_k + d_v + 1) [+ H_kv] | - | - |
 | `MatrixState` | levels · H (features d_v [+ features] [+ 1]) + convolution | - | - |
 | `GroupedState` | H d_head N + convolution | - | - |
 | `ChannelState` | c N + convolution | - | - |
@@ -131,6 +132,42 @@ class WindowAttention(MixerSpec):
     def elements(self) -> Elements:
         """Keys and values of at most W - 1 earlier tokens."""
         return Elements(window=self.kv_heads * (self.head_dim + self.value_dim) * (self.w - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvictingAttention(MixerSpec):
+    """Softmax attention over a cache of fixed size: when it is full, entries with the smallest scores are evicted.
+
+    Attributes:
+        budget: entries a key-value head; where the heads share, on average over them.
+        recent: the newest tokens, which are never evicted.
+        floor: entries that each head keeps at least; `budget`: the heads do not share.
+        shared: 1 if the heads share one budget, so that the state says how many entries each holds; else 0.
+    """
+
+    kind: ClassVar[Kind] = Kind.BOUNDED
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    budget: int
+    recent: int
+    floor: int
+    shared: int
+
+    @property
+    def width(self) -> int:
+        """Heads times the larger of key and value dimension."""
+        return self.heads * max(self.head_dim, self.value_dim)
+
+    @property
+    def elements(self) -> Elements:
+        """Keys, values and a score for each entry; with a shared budget the number of entries of each head."""
+        return Elements(
+            state=self.kv_heads * (self.budget + self.shared),
+            window=self.kv_heads * self.budget * (self.head_dim + self.value_dim),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from hopbound.architecture.sizes import (
     Attention,
     ChannelState,
     Columns,
+    EvictingAttention,
     GroupedState,
     LatentAttention,
     MatrixState,
@@ -73,6 +74,7 @@ _ATTENTION: dict[str, Rule | None] = {
     "value_dim": _same("head_dim"),
 }
 _WINDOW: dict[str, Rule | None] = {**_ATTENTION, "w": lambda _, d: d.window}
+_EVICTING: dict[str, Rule | None] = {**_ATTENTION, "budget": None, "recent": lambda sizes, _: sizes["budget"] // 2}
 _MATRIX: dict[str, Rule | None] = {
     "heads": _heads,
     "head_dim": _head_dim,
@@ -155,6 +157,21 @@ ROWS: dict[str, Row] = {
         keys=_WINDOW,
         aliases=("blockwise",),
         about="block-local attention: blocks of w tokens that do not see each other (arXiv 1911.02972)",
+    ),
+    "h2o": Row(
+        family=EvictingAttention,
+        keys=_EVICTING,
+        fixed={"floor": _same("budget"), "shared": _number(0)},
+        aliases=("heavy_hitter",),
+        about="attention over a cache of `budget` tokens a head: the `recent` newest and those that got the most "
+        "weight (arXiv 2306.14048)",
+    ),
+    "adakv": Row(
+        family=EvictingAttention,
+        keys={**_EVICTING, "floor": lambda sizes, _: 4 * sizes["budget"] // 5},
+        fixed={"shared": _number(1)},
+        about="the same with one budget for the heads of a layer, `budget` a head on average and at least `floor` "
+        "(arXiv 2407.11550)",
     ),
     "topk": Row(
         family=SelectiveAttention,
@@ -257,8 +274,9 @@ ROWS: dict[str, Row] = {
 }
 
 _BY_ALIAS = {alias: name for name, row in ROWS.items() for alias in (name, *row.aliases)}
-_MAY_BE_ZERO = frozenset({"conv"})
+_MAY_BE_ZERO = frozenset({"conv", "recent", "floor"})
 _MOST = {"beta": 2}
+_MOST_KEY = {"recent": "budget", "floor": "budget"}
 
 
 def canonical_name(name: str) -> str:
@@ -279,7 +297,7 @@ def mixer_spec(name: str, given: Sizes | None = None, defaults: Defaults | None 
 
     Raises:
         InputError: unknown name or key, a missing key that has no default, a size out of range, `heads` that is no
-            multiple of `kv_heads`.
+            multiple of `kv_heads`, `recent` or `floor` above `budget`.
     """
     name = canonical_name(name)
     row, given, defaults = ROWS[name], given or {}, defaults or Defaults()
@@ -301,6 +319,9 @@ def mixer_spec(name: str, given: Sizes | None = None, defaults: Defaults | None 
         sizes[key] = rule(sizes, defaults)
     if "kv_heads" in sizes and sizes["heads"] % sizes["kv_heads"]:
         raise InputError(f"{name} kv_heads", sizes["kv_heads"], f"a divisor of heads={sizes['heads']}")
+    for key, other in _MOST_KEY.items():
+        if key in row.keys and sizes[key] > sizes[other]:
+            raise InputError(f"{name} {key}", sizes[key], f"at most {other}={sizes[other]}")
     return row.family(name=name, **sizes)
 
 

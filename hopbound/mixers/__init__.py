@@ -7,12 +7,14 @@ import torch
 from hopbound.architecture import Architecture, MixerSpec
 from hopbound.architecture.sizes import Attention, WindowAttention
 from hopbound.errors import InputError
+from hopbound.mixers.adakv import AdaptiveBudgetAttention
 from hopbound.mixers.attention import SoftmaxAttention
 from hopbound.mixers.conv import CausalConvolution
 from hopbound.mixers.delta import DeltaNet
 from hopbound.mixers.deltaproduct import DeltaProduct
 from hopbound.mixers.gdn import GatedDeltaNet
 from hopbound.mixers.gla import GatedLinearAttention
+from hopbound.mixers.h2o import HeavyHitterAttention
 from hopbound.mixers.hgrn2 import Hgrn2
 from hopbound.mixers.kda import KimiDeltaAttention
 from hopbound.mixers.lightning import LightningAttention
@@ -29,6 +31,8 @@ from hopbound.mixers.shift import TokenShift
 REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
     "full": SoftmaxAttention,
     "window": SoftmaxAttention,
+    "h2o": HeavyHitterAttention,
+    "adakv": AdaptiveBudgetAttention,
     "linear": LinearAttention,
     "rfa": RandomFeatureAttention,
     "poly": PolynomialAttention,

@@ -22,7 +22,7 @@ from hopbound.architecture import (
 from hopbound.architecture.mixer import MixerSpec
 from hopbound.errors import InputError
 
-REQUIRED = ("k", "block", "levels")
+REQUIRED = ("k", "block", "levels", "budget")
 DEFAULTS = Defaults(heads=2, head_dim=6, window=9, kernel=3)
 
 
@@ -34,7 +34,8 @@ def mixers(draw: st.DrawFn) -> tuple[str, MixerSpec]:
     given = {}
     for key in ROWS[name].keys:
         if key in REQUIRED or draw(st.booleans()):
-            given[key] = draw(st.integers(0 if key == "conv" else 1, 40))
+            most = 2 if key == "beta" else given["budget"] if key in ("recent", "floor") else 40
+            given[key] = draw(st.integers(0 if key in ("conv", "recent", "floor") else 1, most))
     if "kv_heads" in given:
         given["heads"] = given["kv_heads"] * draw(st.integers(1, 3))
     order = draw(st.permutations(list(given)))

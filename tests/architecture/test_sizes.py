@@ -20,6 +20,8 @@ TABLE: dict[str, tuple[str, Elements, int]] = {
     "window": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
     "chunk": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
     "block": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
+    "h2o": (f"{ATTENTION},budget=9", Elements(state=HKV * 9, window=KV * 9), H * DV),
+    "adakv": (f"{ATTENTION},budget=9,recent=2", Elements(state=HKV * 9 + HKV, window=KV * 9), H * DV),
     "topk": (f"{ATTENTION},k=9", Elements(summary=9 * (1 + SUMMARY), kv_per_token=KV), H * DV),
     "moba": (f"{ATTENTION},k=9,block=8", Elements(summary=9 * (H + SUMMARY), kv_per_token=KV), H * DV),
     "nsa": (f"{ATTENTION},k=9,block=8", Elements(summary=9 * (H + SUMMARY), kv_per_token=KV), H * DV),
@@ -138,11 +140,20 @@ def test_defaults_are_whole_numbers_in_range(field: str, value: object) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_every_key_changes_the_spec_and_nothing_else_may_be_given(name: str) -> None:
-    sizes = {"heads": H, "kv_heads": HKV, "k": 9, "block": 8, "levels": 6}
+    sizes = {"heads": H, "kv_heads": HKV, "k": 9, "block": 8, "levels": 6, "budget": 30}
     base = {key: sizes[key] for key in ROWS[name].keys if key in sizes}
     spec = mixer_spec(name, base)
     for key in ROWS[name].keys:
-        value = {"kv_heads": 2, "heads": 2 * H}.get(key, 19)
+        value = {"kv_heads": 2, "heads": 2 * H, "beta": 2}.get(key, 19)
         assert getattr(mixer_spec(name, base | {key: value}), key) == value != getattr(spec, key)
     with pytest.raises(InputError, match=f"^{name} key: got 'color', expected one of "):
         mixer_spec(name, {"color": 1})
+
+
+@pytest.mark.parametrize("key", ["recent", "floor"])
+def test_what_is_kept_for_certain_is_at_most_the_budget(key: str) -> None:
+    assert getattr(mixer_spec("adakv", {"budget": 5, key: 5}), key) == 5
+    with pytest.raises(InputError, match=f"^adakv {key}: got 6, expected at most budget=5$"):
+        mixer_spec("adakv", {"budget": 5, key: 6})
+    assert one("h2o[budget=9]") == one("h2o[budget=9,recent=4]")
+    assert one("adakv[budget=10]") == one("adakv[budget=10,recent=5,floor=8]")

@@ -30,6 +30,12 @@ MIXERS = (
     "gdn[heads=2,head_dim=3,value_dim=2]",
 )
 
+# Mixers that choose, by scores that differ where the tokens do.
+CHOOSING = (
+    "h2o[heads=2,kv_heads=1,head_dim=3,value_dim=2,budget=6]",
+    "adakv[heads=2,kv_heads=2,head_dim=3,value_dim=2,budget=6]",
+)
+
 
 def config(
     schedule: str,

@@ -12,13 +12,15 @@ from hopbound.constructions.composition import build_composition
 from hopbound.decoder import Decoder
 from hopbound.decoder import demand as on_demand
 from hopbound.tasks import FunctionComposition
-from tests.decoder.examples import MIXERS, config, random_decoder, random_sparse_decoder, random_tokens
+from tests.decoder.examples import CHOOSING, MIXERS, config, random_decoder, random_sparse_decoder, random_tokens
 
 # The same sums in another order; the logits of the random decoders are below 10^3.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
 
 DENSE = (
     *MIXERS,
+    *CHOOSING,
+    f"{MIXERS[4]} {' '.join(CHOOSING)} {MIXERS[0]}",
     f"2*{MIXERS[0]}",
     f"3*{MIXERS[1]}",
     f"{MIXERS[4]} {MIXERS[0]} {MIXERS[3]}",

@@ -27,6 +27,8 @@ SIZES = {
     "k": 2,
     "block": 4,
     "levels": 7,
+    "budget": 5,
+    "recent": 2,
 }
 
 # Mixers of which a token can leave the state as it is, to the bit: those without a decay that never is 1.

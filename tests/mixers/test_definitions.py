@@ -209,9 +209,69 @@ def shift(mixer: Mixer[Any, Any], x: Array) -> Array:
     return ((1 - share) * u + share * before) @ weight(mixer, "out.weight").T
 
 
+def softmax(scores: list[float]) -> Array:
+    powers = np.exp(np.array(scores) - max(scores))
+    return powers / powers.sum()
+
+
+def evicting(
+    mixer: Mixer[Any, Any], x: Array, evict: Callable[[list[list[int]], list[dict[int, float]]], None]
+) -> Array:
+    """A cache of tokens and of the weight that they got for each key-value head; `evict` shortens it after a token."""
+    spec, time = mixer.spec, len(x)
+    q = per_head(weight(mixer, "query.weight"), x, spec.heads)
+    k = per_head(weight(mixer, "key.weight"), x, spec.kv_heads)
+    v = per_head(weight(mixer, "value.weight"), x, spec.kv_heads)
+    caches: list[list[int]] = [[] for _ in range(spec.kv_heads)]
+    scores: list[dict[int, float]] = [{} for _ in range(spec.kv_heads)]
+    out = np.zeros((time, spec.heads, spec.value_dim))
+    for t in range(time):
+        for shared, (cache, given) in enumerate(zip(caches, scores, strict=True)):
+            cache.append(t)
+            given[t] = 0.0
+            for h in range(spec.heads):
+                if h * spec.kv_heads // spec.heads == shared:
+                    weights = softmax([q[t, h] @ k[s, shared] / np.sqrt(spec.head_dim) for s in cache])
+                    for s, part in zip(cache, weights, strict=True):
+                        out[t, h] += part * v[s, shared]
+                        given[s] += part
+        evict(caches, scores)
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
+def heavy_hitters(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec = mixer.spec
+
+    def evict(caches: list[list[int]], scores: list[dict[int, float]]) -> None:
+        for cache, given in zip(caches, scores, strict=True):
+            if len(cache) > spec.budget:
+                cache.remove(min(cache[: len(cache) - spec.recent], key=lambda s: (given[s], s)))
+
+    return evicting(mixer, x, evict)
+
+
+def adaptive_budgets(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec = mixer.spec
+
+    def evict(caches: list[list[int]], scores: list[dict[int, float]]) -> None:
+        while sum(map(len, caches)) > spec.kv_heads * spec.budget:
+            entries = [
+                (scores[h][s], h, s)
+                for h, cache in enumerate(caches)
+                if len(cache) > spec.floor
+                for s in cache[: len(cache) - spec.recent]
+            ]
+            _, head, token = min(entries)
+            caches[head].remove(token)
+
+    return evicting(mixer, x, evict)
+
+
 DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "full": attention,
     "window": attention,
+    "h2o": heavy_hitters,
+    "adakv": adaptive_budgets,
     "linear": linear,
     "delta": delta,
     "gdn": gated_delta,

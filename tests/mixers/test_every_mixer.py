@@ -156,8 +156,9 @@ def test_state_and_sums_are_kept_in_float32_at_least(name: str) -> None:
     mixer, x = example(name, torch.bfloat16), random_input(9, dtype=torch.bfloat16)
     output, state = mixer(x, None)
     assert output.dtype is torch.bfloat16
-    recurrent = mixer.spec.elements.state > 0
-    assert {tensor.dtype for tensor in tensors(state)} == {torch.float32 if recurrent else torch.bfloat16}
+    held = mixer.spec.elements
+    wide = sum(tensor[0].numel() for tensor in tensors(state) if tensor.dtype is torch.float32)
+    assert wide == held.state  # the columns of convolutions and what a cache holds stay as they are
 
 
 @every_mixer

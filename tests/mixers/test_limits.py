@@ -7,6 +7,7 @@ from torch.nn.functional import normalize
 
 from hopbound.mixers.decayed import decayed_attention
 from hopbound.mixers.delta_rule import delta_rule
+from tests.mixers.examples import example, random_input
 
 BATCH, HEADS, TIME, KEY, VALUE = 2, 3, 70, 4, 5
 
@@ -74,3 +75,47 @@ def test_strong_decays_stay_finite_forward_and_backward(channels: bool, dtype: t
     ):
         gradients = torch.autograd.grad(output.sum() + last.sum(), [q, k, v, g, state])
         assert all(part.isfinite().all() for part in (output, last, *gradients))
+
+
+def same_weights(name: str, other: str, time: int, **sizes: int) -> tuple[Tensor, Tensor]:
+    """Outputs of two mixers with the weights of the first for the same tokens."""
+    one, two = example(name, torch.float64, 0, **sizes), example(other, torch.float64, 1, **sizes)
+    weights = one.state_dict()
+    two.load_state_dict({key: weights[key] for key in two.state_dict()})
+    x = random_input(time)
+    return one(x, None)[0], two(x, None)[0]
+
+
+def differ_from(token: int, one: Tensor, other: Tensor) -> None:
+    """Alike before the token, and not at it."""
+    torch.testing.assert_close(one[:, :token], other[:, :token], atol=1e-12, rtol=0)
+    assert (one[:, token] - other[:, token]).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("name", ["h2o", "adakv"])
+def test_a_budget_for_all_tokens_is_full_attention(name: str) -> None:
+    """A query sees `budget` tokens and itself."""
+    for budget in (29, 30, 100):
+        torch.testing.assert_close(*same_weights(name, "full", 30, budget=budget), atol=1e-12, rtol=0)
+    differ_from(29, *same_weights(name, "full", 30, budget=28))
+
+
+@pytest.mark.parametrize("name", ["h2o", "adakv"])
+def test_a_budget_of_recent_tokens_is_a_window(name: str) -> None:
+    torch.testing.assert_close(*same_weights(name, "window", 30, budget=6, recent=6, w=7), atol=1e-12, rtol=0)
+    differ_from(7, *same_weights(name, "window", 30, budget=6, recent=5, w=7))
+
+
+def test_with_the_budget_as_floor_heads_do_not_share() -> None:
+    torch.testing.assert_close(*same_weights("adakv", "h2o", 40, kv_heads=4, budget=6, floor=6), atol=1e-12, rtol=0)
+    one, other = same_weights("adakv", "h2o", 40, kv_heads=4, budget=6, floor=0)
+    assert (one - other).abs().max() > 1e-3
+
+
+def test_heads_that_need_more_of_a_shared_budget_get_it() -> None:
+    """No head falls below its floor, all together hold the budget, and they do not hold the same."""
+    mixer, x = example("adakv", kv_heads=4, budget=8, recent=1, floor=3), random_input(60, batch=5)
+    held = mixer(x, None)[1].held
+    assert (held.sum(dim=1) == 4 * 8).all()
+    assert held.min() >= 3
+    assert held.max() > 8 > held.min()
