@@ -17,8 +17,9 @@ from torch.autograd import Function
 from torch.nn.functional import pad
 
 CHUNK = 64  # tokens a chunk, where nothing else is asked for
-# Logarithms of the decays, at most 0: of a head, or of each of its key channels; None: there are none.
-Decays = Float[Tensor, "batch heads time"] | Float[Tensor, "batch heads time key_dim"] | None
+# Logarithms of the decays, at most 0: of a head, or of each of its key channels; None: there are none. Where they are
+# the same for all examples, a batch of one will do.
+Decays = Float[Tensor, "#batch heads time"] | Float[Tensor, "#batch heads time key_dim"] | None
 
 BLOCK = 16  # chunks are multiples of it; triangles up to this size are inverted by substitution
 MILD = 40.0  # sums of decays' logarithms up to here are split into factors: exp(40) = 2e17, at 3e-6 in float32

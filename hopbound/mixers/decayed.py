@@ -69,7 +69,7 @@ def decayed_attention(
     q, k, v = (cut(part, size) for part in (queries, keys, values))
     strict = bonus is not None
     if log_decay is None:
-        scores = (q @ k.transpose(-1, -2)).tril(-1 if strict else 0)
+        scores = (q @ k.transpose(-1, -2)).tril_(-1 if strict else 0)
         q_in, k_out, decay_out = q, k, None
     else:
         g = cut(log_decay, size)
@@ -93,5 +93,6 @@ def decayed_attention(
     for added, decay in zip(written.unbind(2), factors, strict=True):
         states.append(matrix)
         matrix = (matrix if decay is None else decay * matrix) + added
-    output = output + q_in @ torch.stack(states, dim=2)
+    entering = torch.stack(states, dim=2)
+    output = torch.baddbmm(*(part.flatten(0, 2) for part in (output, q_in, entering))).view_as(output)
     return output.flatten(2, 3)[:, :, :time], matrix

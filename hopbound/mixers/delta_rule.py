@@ -67,38 +67,41 @@ def delta_rule(
         return by_steps(queries, keys, values, strength, log_decay, matrix)
     size = chunk_size(time, chunk)
     q, k, v, beta = (cut(part, size) for part in (queries, keys, values, strength))
-    beta = beta[..., None]
-    if log_decay is not None and log_decay.dim() == 4:
-        decays = ChannelDecays(cut(log_decay, size))
-        [[lower], [scores]] = decays.scores([(beta * k, False), (q, False)], [k])
-        decay_out = decays.whole[..., None]
-        q_in, k_in, k_out = q * decays.through, k * decays.through, k * decays.rest
+    turned = k.transpose(-1, -2)
+    # Decays of whole heads multiply rows and columns of the small matrices; only those of channels touch the keys.
+    through = rest = whole = None
+    if log_decay is None:
+        lower, scores = k @ turned, (q @ turned).tril_()
+    elif log_decay.dim() == 3:
+        decays = HeadDecays(cut(log_decay, size))
+        between = decays.between(strict=False)
+        lower, scores = (k @ turned) * between, (q @ turned) * between
+        through, rest = decays.through[..., None], decays.rest[..., None]
+        whole = decays.whole[..., None, None]
     else:
-        lower, scores = (torch.cat([beta * k, q], dim=-2) @ k.transpose(-1, -2)).split(size, dim=-2)
-        q_in, k_in, k_out, decay_out = q, k, k, None
-        if log_decay is None:
-            scores = scores.tril()
-        else:
-            decays = HeadDecays(cut(log_decay, size))
-            between = decays.between(strict=False)
-            lower, scores = lower * between, scores * between
-            inner, rest = decays.through[..., None], decays.rest[..., None]
-            decay_out = decays.whole[..., None, None]
-            q_in, k_in, k_out = q * inner, k * inner, k * rest
-    lower = lower.tril(-1)
+        decays = ChannelDecays(cut(log_decay, size))
+        [[lower], [scores]] = decays.scores([(k, False), (q, False)], [k])
+        through, rest, whole = decays.through, decays.rest, decays.whole[..., None]
     # What would be written into an empty state, and how the state that enters changes it.
-    solved = unit_lower_inverse(lower) @ (beta * torch.cat([v, k_in], dim=-1))
-    written, taken = solved.split([v.shape[-1], k.shape[-1]], dim=-1)
-    count = q.shape[2]
-    factors = [None] * count if decay_out is None else decay_out.unbind(2)
-    outer, news = [], []
-    entering = torch.cat([taken, q_in], dim=-2)
-    parts = (written.unbind(2), entering.unbind(2), k_out.transpose(-1, -2).unbind(2))
-    for new, asks, key, decay in zip(*parts, factors, strict=True):
-        held, read = (asks @ matrix).split(size, dim=-2)
-        new = new - held
+    solver = unit_lower_inverse((beta[..., None] * lower).tril(-1)) * beta[..., None, :]
+    written = solver @ v
+    if through is None or rest is None:
+        taken, k_out = solver @ k, turned
+    elif through.shape[-1] == 1:
+        taken, k_out = (solver * through.transpose(-1, -2)) @ k, (rest * k).transpose(-1, -2)
+    else:
+        taken, k_out = solver @ (through * k), (rest * k).transpose(-1, -2)
+    factors = [None] * q.shape[2] if whole is None else whole.unbind(2)
+    states, news = [], []
+    for new, take, key, decay in zip(written.unbind(2), taken.unbind(2), k_out.unbind(2), factors, strict=True):
+        states.append(matrix)
+        new = new - take @ matrix
         news.append(new)
-        outer.append(read)
         matrix = (matrix if decay is None else decay * matrix) + key @ new
-    output = torch.stack(outer, dim=2) + scores @ torch.stack(news, dim=2)
+    entering = torch.stack(states, dim=2)
+    if through is None:
+        read = q @ entering
+    else:  # a channel's decay belongs to the queries, a head's to what they read
+        read = (q @ entering) * through if through.shape[-1] == 1 else (q * through) @ entering
+    output = read + scores @ torch.stack(news, dim=2)
     return output.flatten(2, 3)[:, :, :time], matrix

@@ -63,6 +63,8 @@ class DecayedRecurrence(Recurrence[Tensor]):
         )
 
 
-def head_constants(rates: Float[Tensor, " heads"], like: Float[Tensor, "batch heads time dim"]) -> Tensor:
-    """A constant for each head, at every token."""
-    return rates.to(like.dtype)[None, :, None].expand(like.shape[:3])
+def head_constants(
+    rates: Float[Tensor, " heads"], like: Float[Tensor, "batch heads time dim"]
+) -> Float[Tensor, "1 heads time"]:
+    """A constant for each head, at every token, for all examples."""
+    return rates.to(like.dtype)[None, :, None].expand(1, *like.shape[1:3])

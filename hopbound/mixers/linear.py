@@ -9,10 +9,12 @@ such a key writes nothing at all.
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd import Function
 from torch.nn.functional import elu
 
 from hopbound.mixers.decayed import decayed_attention
@@ -30,6 +32,43 @@ class Memory:
     normaliser: Float[Tensor, "batch heads key_dim"]
 
 
+class _Normalised(Function):
+    """n / (z + 1e-6) for n and z side by side; the gradient, written out, takes the quotient and not n."""
+
+    @staticmethod
+    def forward(ctx: Any, read: Tensor) -> Tensor:
+        inverse = (read[..., -1:] + EPSILON).reciprocal_()
+        quotient = read[..., :-1] * inverse
+        ctx.save_for_backward(quotient, inverse)
+        return quotient
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        quotient, inverse = ctx.saved_tensors
+        numerator = grads[0] * inverse
+        return torch.cat([numerator, -(numerator * quotient).sum(dim=-1, keepdim=True)], dim=-1)
+
+
+class _Positive(Function):
+    """elu + 1; its derivative is the smaller of itself and 1."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor) -> Tensor:
+        feature = elu(u).add_(1)
+        ctx.save_for_backward(feature)
+        return feature
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (feature,) = ctx.saved_tensors
+        return feature.clamp(max=1) * grads[0]
+
+
+def positive(u: Float[Tensor, "*some dim"]) -> Float[Tensor, "*some dim"]:
+    """The feature map elu + 1."""
+    return _Positive.apply(u)  # pyright: ignore[reportReturnType]
+
+
 def normalised_attention(
     queries: Float[Tensor, "batch heads time key_dim"],
     keys: Float[Tensor, "batch heads time key_dim"],
@@ -42,7 +81,7 @@ def normalised_attention(
     ones = torch.ones_like(values[..., :1])
     matrix = torch.cat([memory.matrix, memory.normaliser[..., None]], dim=-1)
     read, matrix = decayed_attention(queries, keys, torch.cat([values, ones], dim=-1), None, matrix, chunk=chunk)
-    return read[..., :-1] / (read[..., -1:] + EPSILON), Memory(matrix[..., :-1], matrix[..., -1])
+    return _Normalised.apply(read), Memory(matrix[..., :-1], matrix[..., -1])  # pyright: ignore[reportReturnType]
 
 
 class NormalisedRecurrence(Recurrence[Memory]):
@@ -79,4 +118,4 @@ class LinearAttention(NormalisedRecurrence):
 
     def features(self, u: Float[Tensor, "batch heads time dim"]) -> Float[Tensor, "batch heads time dim"]:
         """φ = elu + 1."""
-        return elu(u) + 1
+        return positive(u)

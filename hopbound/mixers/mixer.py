@@ -149,8 +149,8 @@ def accumulator(dtype: torch.dtype) -> torch.dtype:
 
 
 def unmasked(
-    x: Float[Tensor, "batch heads time *rest"], mask: Bool[Tensor, "batch time"] | None
-) -> Float[Tensor, "batch heads time *rest"]:
+    x: Float[Tensor, "#batch heads time *rest"], mask: Bool[Tensor, "batch time"] | None
+) -> Float[Tensor, "#batch heads time *rest"]:
     """Zero where a token does not count: a key that writes nothing, the logarithm of a decay that is 1."""
     if mask is None:
         return x
