@@ -23,6 +23,7 @@ Decays = Float[Tensor, "#batch heads time"] | Float[Tensor, "#batch heads time k
 
 BLOCK = 16  # chunks are multiples of it; triangles up to this size are inverted by substitution
 MILD = 40.0  # sums of decays' logarithms up to here are split into factors: exp(40) = 2e17, at 3e-6 in float32
+GONE = -100.0  # the logarithm of a decay that leaves nothing; below it, sums would cost their neighbours' precision
 PIECE = 4  # tokens among which the decays of single channels are multiplied out pair by pair
 
 
@@ -54,6 +55,7 @@ class HeadDecays:
 
     def __init__(self, g: Float[Tensor, "batch heads chunks size"]) -> None:
         self.dtype = g.dtype
+        g = g.clamp(min=GONE)
         self._sum = g.double().cumsum(dim=-1)
         self._start = self._sum - g
         self.through, self.before = self._sum.exp().to(self.dtype), self._start.exp().to(self.dtype)
@@ -130,7 +132,7 @@ class ChannelDecays:
 
     def __init__(self, g: Float[Tensor, "batch heads chunks size dim"], *, mild: bool = False) -> None:
         """`mild`: the sum over a chunk is known to be at least -`MILD`; otherwise it is looked up."""
-        self._g = g
+        self._g = g = g.clamp(min=GONE)
         total = g.cumsum(dim=-2)
         lasts = total[..., -1, :]
         # Under torch.compile what the numbers are is not known, so the form that is right for all of them is taken.

@@ -7,6 +7,7 @@ r"""RWKV-6 (Finch, arXiv 2404.05892): a decay for each key channel by the token,
 gate and group norm of the published block stand outside (`shift` is a mixer of its own). State: H d_k d_v numbers.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -14,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from hopbound.architecture.sizes import MatrixState
+from hopbound.mixers.chunks import GONE
 from hopbound.mixers.gated import DecayedRecurrence, Inputs
 from hopbound.mixers.mixer import accumulator, linear, split_heads
 
@@ -36,7 +38,7 @@ class Rwkv6(DecayedRecurrence):
     ) -> Inputs:
         """As projected, with the rates."""
         wide = accumulator(x.dtype)
-        rates = -(self.rate(x).to(wide) + self.rate_bias.to(wide)).exp()
+        rates = -(self.rate(x).to(wide) + self.rate_bias.to(wide)).clamp(max=math.log(-GONE)).exp()
         return Inputs(queries, keys, values, split_heads(rates, self.spec.heads))
 
     def bonus(self) -> Float[Tensor, "heads key_dim"]:

@@ -23,6 +23,29 @@ def per_head(matrix: Array, x: Array, heads: int) -> Array:
     return np.array([[row.reshape(heads, -1)[h] for h in range(heads)] for row in x @ matrix.T])
 
 
+def sigmoid(u: Array) -> Array:
+    return 1 / (1 + np.exp(-u))
+
+
+def silu(u: Array) -> Array:
+    return u * sigmoid(u)
+
+
+def convolved(mixer: Mixer[Any, Any], parts: list[Array]) -> list[Array]:
+    """Each channel's last values weighed by its taps, then silu; as they are without a short convolution."""
+    if "short.filter" not in mixer.state_dict():
+        return parts
+    u, taps = np.concatenate(parts, axis=1), weight(mixer, "short.filter")
+    sums = np.array([sum(taps[j] * u[t - j] for j in range(min(len(taps), t + 1))) for t in range(len(u))])
+    return np.split(silu(sums), np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)
+
+
+def projected(mixer: Mixer[Any, Any], x: Array) -> tuple[Array, Array, Array]:
+    """Queries, keys and values of each head: [time, heads, dim]."""
+    parts = convolved(mixer, [x @ weight(mixer, f"{name}.weight").T for name in ("query", "key", "value")])
+    return tuple(part.reshape(len(x), mixer.spec.heads, -1) for part in parts)  # pyright: ignore[reportReturnType]
+
+
 def attention(mixer: Mixer[Any, Any], x: Array) -> Array:
     spec, time = mixer.spec, len(x)
     q = per_head(weight(mixer, "query.weight"), x, spec.heads)
@@ -46,9 +69,8 @@ def linear(mixer: Mixer[Any, Any], x: Array) -> Array:
         return np.where(u > 0, u + 1, np.exp(np.minimum(u, 0)))
 
     spec, time = mixer.spec, len(x)
-    q = phi(per_head(weight(mixer, "query.weight"), x, spec.heads))
-    k = phi(per_head(weight(mixer, "key.weight"), x, spec.heads))
-    v = per_head(weight(mixer, "value.weight"), x, spec.heads)
+    q, k, v = projected(mixer, x)
+    q, k = phi(q), phi(k)
     out = []
     for t in range(time):
         heads = []
@@ -59,17 +81,11 @@ def linear(mixer: Mixer[Any, Any], x: Array) -> Array:
     return np.array(out) @ weight(mixer, "out.weight").T
 
 
-def sigmoid(u: Array) -> Array:
-    return 1 / (1 + np.exp(-u))
-
-
 def delta(mixer: Mixer[Any, Any], x: Array, decay: Array | None = None) -> Array:
     """S_t = α_t (I - β_t k_t k_tᵀ) S_{t-1} + β_t k_t v_tᵀ, multiplied out as matrices."""
     spec, time = mixer.spec, len(x)
-    q = per_head(weight(mixer, "query.weight"), x, spec.heads)
-    k = per_head(weight(mixer, "key.weight"), x, spec.heads)
-    v = per_head(weight(mixer, "value.weight"), x, spec.heads)
-    beta = sigmoid(x @ weight(mixer, "strength.weight").T)
+    q, k, v = projected(mixer, x)
+    beta = spec.beta * sigmoid(x @ weight(mixer, "strength.weight").T)
     out = np.zeros((time, spec.heads, spec.value_dim))
     for h in range(spec.heads):
         state = np.zeros((spec.head_dim, spec.value_dim))
@@ -97,12 +113,6 @@ def convolution(mixer: Mixer[Any, Any], x: Array) -> Array:
     return out @ weight(mixer, "out.weight").T
 
 
-def projected(mixer: Mixer[Any, Any], x: Array) -> tuple[Array, Array, Array]:
-    """Queries, keys and values of each head: [time, heads, dim]."""
-    heads = mixer.spec.heads
-    return tuple(per_head(weight(mixer, f"{name}.weight"), x, heads) for name in ("query", "key", "value"))  # pyright: ignore[reportReturnType]
-
-
 def decayed(mixer: Mixer[Any, Any], q: Array, k: Array, v: Array, decay: Array, bonus: Array | None = None) -> Array:
     """o_t = Σ_{s ≤ t} (Σ_c q_tc k_sc Π_{s < r ≤ t} a_rc) v_s: all products written out, no state anywhere."""
     time, heads, _ = q.shape
@@ -122,10 +132,6 @@ def retention(mixer: Mixer[Any, Any], x: Array) -> Array:
     q, k, v = projected(mixer, x)
     rates = np.array([1 - 2.0 ** (-5 - h) for h in range(mixer.spec.heads)])
     return decayed(mixer, q / np.sqrt(mixer.spec.head_dim), k, v, np.broadcast_to(rates[None, :, None], k.shape))
-
-
-def silu(u: Array) -> Array:
-    return u * sigmoid(u)
 
 
 def lightning(mixer: Mixer[Any, Any], x: Array) -> Array:
@@ -153,10 +159,10 @@ def rwkv6(mixer: Mixer[Any, Any], x: Array) -> Array:
 
 def mamba2(mixer: Mixer[Any, Any], x: Array) -> Array:
     spec, time = mixer.spec, len(x)
-    u = per_head(weight(mixer, "channel.weight"), x, spec.heads)
+    parts = convolved(mixer, [x @ weight(mixer, f"{name}.weight").T for name in ("channel", "write", "read")])
     group = np.arange(spec.heads) // (spec.heads // spec.groups)
-    B = per_head(weight(mixer, "write.weight"), x, spec.groups)[:, group]
-    C = per_head(weight(mixer, "read.weight"), x, spec.groups)[:, group]
+    u, B, C = (part.reshape(time, n, -1) for part, n in zip(parts, (spec.heads, *[spec.groups] * 2), strict=True))
+    B, C = B[:, group], C[:, group]
     step = np.log(1 + np.exp(x @ weight(mixer, "step.weight").T + weight(mixer, "step_bias")))
     a = np.exp(-np.exp(weight(mixer, "log_rate")) * step)
     out = np.zeros((time, spec.heads, spec.head_dim))
@@ -165,6 +171,43 @@ def mamba2(mixer: Mixer[Any, Any], x: Array) -> Array:
         for t in range(time):
             state = a[t, h] * state + np.outer(B[t, h], step[t, h] * u[t, h])
             out[t, h] = C[t, h] @ state + weight(mixer, "skip")[h] * u[t, h]
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
+def delta_product(mixer: Mixer[Any, Any], x: Array) -> Array:
+    """The state as a product of n generalised reflections a token."""
+    spec, time = mixer.spec, len(x)
+    q, k, v = projected(mixer, x)
+    k, v = (part.reshape(time, spec.heads, spec.steps, -1) for part in (k, v))
+    beta = spec.beta * sigmoid(x @ weight(mixer, "strength.weight").T).reshape(time, spec.heads, spec.steps)
+    out = np.zeros((time, spec.heads, spec.value_dim))
+    for h in range(spec.heads):
+        state = np.zeros((spec.head_dim, spec.value_dim))
+        for t in range(time):
+            for j in range(spec.steps):
+                key = k[t, h, j] / np.linalg.norm(k[t, h, j])
+                factor = np.eye(spec.head_dim) - beta[t, h, j] * np.outer(key, key)
+                state = factor @ state + beta[t, h, j] * np.outer(key, v[t, h, j])
+            out[t, h] = state.T @ (q[t, h] / np.linalg.norm(q[t, h]))
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
+def rwkv7(mixer: Mixer[Any, Any], x: Array) -> Array:
+    """The state transposed, as in the paper: S_t = S_{t-1} (diag(w) - κᵀ (a ⊙ κ)) + vᵀ k̃."""
+    spec, time = mixer.spec, len(x)
+    r, k, v = projected(mixer, x)
+    w = np.exp(-np.exp(-0.5) * sigmoid(x @ weight(mixer, "rate.weight").T + weight(mixer, "rate_bias")))
+    a = sigmoid(x @ weight(mixer, "share.weight").T + weight(mixer, "share_bias"))
+    w, a = w.reshape(k.shape), a.reshape(k.shape)
+    out = np.zeros((time, spec.heads, spec.value_dim))
+    for h in range(spec.heads):
+        state = np.zeros((spec.value_dim, spec.head_dim))
+        for t in range(time):
+            removal = weight(mixer, "removal")[h] * k[t, h]
+            kappa = removal / np.linalg.norm(removal)
+            written = k[t, h] * (1 + weight(mixer, "blend")[h] * (a[t, h] - 1))
+            state = state @ (np.diag(w[t, h]) - np.outer(kappa, a[t, h] * kappa)) + np.outer(v[t, h], written)
+            out[t, h] = state @ r[t, h]
     return out.reshape(time, -1) @ weight(mixer, "out.weight").T
 
 
@@ -274,6 +317,7 @@ DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "adakv": adaptive_budgets,
     "linear": linear,
     "delta": delta,
+    "deltaproduct": delta_product,
     "gdn": gated_delta,
     "conv": convolution,
     "shift": shift,
@@ -284,6 +328,7 @@ DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "hgrn2": hgrn2,
     "kda": kimi,
     "rwkv6": rwkv6,
+    "rwkv7": rwkv7,
     "mamba2": mamba2,
     "lightning": lightning,
 }
@@ -300,7 +345,7 @@ def test_definition(name: str, time: int, seed: int) -> None:
     mixer, x = example(name, seed=seed), random_input(time, seed=seed + 10)
     output = mixer(x, None)[0].detach().numpy()
     for index in range(len(x)):
-        expected = DEFINITIONS[name](mixer, x[index].numpy())
+        expected = DEFINITIONS[mixer.spec.name](mixer, x[index].numpy())
         np.testing.assert_allclose(output[index], expected, atol=1e-11, rtol=0)
 
 

@@ -7,6 +7,7 @@ from torch.nn.functional import normalize
 
 from hopbound.mixers.decayed import decayed_attention
 from hopbound.mixers.delta_rule import delta_rule
+from hopbound.mixers.dplr import dplr
 from tests.mixers.examples import example, random_input
 
 BATCH, HEADS, TIME, KEY, VALUE = 2, 3, 70, 4, 5
@@ -59,6 +60,21 @@ def test_strengths_of_two_count_parity(chunk: int) -> None:
 
 
 @pytest.mark.parametrize("channels", [False, True])
+@pytest.mark.parametrize("strong", [-50.0, -1e4, -1e13])
+def test_a_token_that_forgets_everything_costs_its_neighbours_no_precision(channels: bool, strong: float) -> None:
+    """In float32 a sum that holds -1e13 has lost what else is in it."""
+    g = (G[..., None].expand(-1, -1, -1, KEY) if channels else G).clone() * 0.1
+    g[:, :, 5::9] = strong
+    q, k, v, g, beta, state = (x.float() for x in (Q, normalize(K, dim=-1), V, g, BETA, STATE))
+    for one, other in (
+        (delta_rule(q, k, v, beta, g, state, chunk=32), delta_rule(q, k, v, beta, g, state, chunk=1)),
+        (decayed_attention(q, k, v, g, state, chunk=64), decayed_attention(q, k, v, g, state, chunk=1)),
+    ):
+        for a, b in zip(one, other, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-5 * float(b.abs().max()), rtol=0)
+
+
+@pytest.mark.parametrize("channels", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_strong_decays_stay_finite_forward_and_backward(channels: bool, dtype: torch.dtype) -> None:
     """Log-decay -20 a step over 65 steps, β = 1."""
@@ -68,7 +84,9 @@ def test_strong_decays_stay_finite_forward_and_backward(channels: bool, dtype: t
     g = torch.full(shape, -20.0, dtype=dtype, requires_grad=True)
     beta = torch.ones(BATCH, HEADS, time, dtype=dtype, requires_grad=True)
     state = STATE.to(dtype).requires_grad_()
+    channel_decays = g if channels else g[..., None].expand_as(k)
     for output, last in (
+        dplr(q, k, v, -k, beta[..., None] * k, channel_decays, state, chunk=64),
         delta_rule(q, k, v, beta, g, state, chunk=64),
         decayed_attention(q, k, v, g, state, chunk=64),
         decayed_attention(q, k, v, g, state, torch.ones(HEADS, KEY, dtype=dtype), chunk=64),

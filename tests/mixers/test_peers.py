@@ -13,6 +13,7 @@ from torch.nn.functional import conv1d, normalize
 
 from hopbound.mixers.decayed import decayed_attention
 from hopbound.mixers.delta_rule import delta_rule
+from hopbound.mixers.dplr import dplr
 from hopbound.mixers.linear import EPSILON
 from tests.mixers.examples import example, random_input
 from tests.mixers.peers import fla
@@ -114,7 +115,7 @@ def test_the_bonus_is_rwkv6_s() -> None:
 def test_retention() -> None:
     mixer: Any = example("retnet", torch.float32)
     x = random_input(TIME, dtype=torch.float32)
-    q, k, v = mixer.projected(x)
+    q, k, v, _ = mixer.projected(x)
     expected = mixer.out(turned(fla("retention/naive", "naive_retention")(q, k, v)).flatten(2))
     near(mixer(x, None)[0], expected)
 
@@ -123,7 +124,7 @@ def test_normalised_linear_attention() -> None:
     """The peer's guard of the normaliser is 1e-10, and its scale of the queries cancels but for the guard."""
     mixer: Any = example("linear", torch.float32)
     x = random_input(64, dtype=torch.float32)
-    q, k, v = mixer.projected(x)
+    q, k, v, _ = mixer.projected(x)
     function = fla("linear_attn/naive", "naive_recurrent_linear_attn")
     o, _ = function(*map(turned, (mixer.features(q), mixer.features(k), v)), normalize=True)
     near(mixer(x, None)[0], mixer.out(o.flatten(2)))
@@ -170,11 +171,65 @@ def test_kimi_delta_attention() -> None:
     assert agree(delta, peer, inputs(channels=True)) < 1e-5
 
 
+@pytest.mark.parametrize("form", ["dplr_recurrence", "dplr_chunkwise"])
+def test_rwkv7_is_a_diagonal_plus_rank_one(form: str) -> None:
+    """The peer's chunks take multiples of their own size."""
+
+    def ours(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor, **_: Tensor) -> Result:
+        return dplr(scaled(q), k, v, -k, beta[..., None] * k, g, state, chunk=16)
+
+    def peer(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor, **_: Tensor) -> Result:
+        return fla("generalized_delta_rule/dplr/naive", form)(q, k, v, -k, beta[..., None] * k, g, state)
+
+    given = {key: part.detach() for key, part in inputs(channels=True).items()}
+    cut = {key: part[:, :, :64] if part.dim() > 2 and part.shape[2] == TIME else part for key, part in given.items()}
+    assert agree(ours, peer, {key: part.clone().requires_grad_() for key, part in cut.items()}) < 1e-5
+
+
+def test_several_steps_of_the_delta_rule_a_token() -> None:
+    mixer: Any = example("deltaproduct", torch.float32, steps=3, beta=2)
+    x = random_input(TIME, dtype=torch.float32)
+    spec = mixer.spec
+
+    def by_token(part: Tensor) -> Tensor:  # steps of a token one after the other on the axis of time
+        return turned(part.unflatten(-1, (spec.steps, -1)).flatten(2, 3))
+
+    q, k, v, _ = mixer.projected(x)
+    strength = 2 * mixer.strength(x).sigmoid().unflatten(-1, (spec.heads, spec.steps)).transpose(2, 3).flatten(1, 2)
+    o, last = fla("gated_delta_product/naive", "naive_recurrent_gated_delta_product")(
+        turned(normalize(q, dim=-1)),
+        normalize(by_token(k), dim=-1),
+        by_token(v),
+        None,
+        strength,
+        scale=1.0,
+        num_householder=spec.steps,
+    )
+    output, state = mixer(x, None)
+    near(output, mixer.out(o.flatten(2)))
+    near(state, last)
+
+
+def test_the_short_convolution_of_transformers() -> None:
+    """Qwen3-Next's, over queries, keys and values at once: torch's taps run the other way."""
+    from transformers.models.qwen3_next import modeling_qwen3_next
+
+    mixer: Any = example("gdn conv", torch.float32)
+    u = torch.randn(2, TIME, mixer.short.filter.shape[1], generator=torch.Generator().manual_seed(0))
+    past = torch.randn(2, 3, mixer.short.filter.shape[1], generator=torch.Generator().manual_seed(1))
+    state = torch.nn.functional.pad(past.transpose(1, 2), (1, 0))
+    taps = mixer.short.filter.flip(0).T
+    expected = modeling_qwen3_next.causal_conv1d_update(u.transpose(1, 2), state, taps, None, "silu")
+    output, columns = mixer.short(u, past, None)
+    near(output, expected.transpose(1, 2))
+    assert torch.equal(columns, state[:, :, 1:].transpose(1, 2))
+
+
 def test_hgrn2_is_gla_with_the_complements_as_keys() -> None:
     """The peer scales the queries; HGRN2 does not."""
     mixer: Any = example("hgrn2", torch.float32)
     x = random_input(TIME, dtype=torch.float32)
-    q, k, v, g = mixer.inputs(x)
+    q, k, v, g = mixer.inputs(x, *mixer.projected(x)[:3])
     o, _ = fla("gla/naive", "naive_recurrent_gla")(*map(turned, (q * q.shape[-1] ** 0.5, k, v, g)))
     near(mixer(x, None)[0], mixer.out(o.flatten(2)))
 
