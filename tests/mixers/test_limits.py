@@ -1,14 +1,18 @@
-"""Where one recurrence becomes another: the engines at the limits of their decays, strengths and keys."""
+"""Where one mixer becomes another: engines and mixers at the limits of their decays, strengths, keys and sizes."""
+
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from hopbound.mixers import Mixer
 from hopbound.mixers.decayed import decayed_attention
 from hopbound.mixers.delta_rule import delta_rule
 from hopbound.mixers.dplr import dplr
-from tests.mixers.examples import example, random_input
+from hopbound.mixers.retnet import Retention
+from tests.mixers.examples import WIDTH, example, random_input
 
 BATCH, HEADS, TIME, KEY, VALUE = 2, 3, 70, 4, 5
 
@@ -137,3 +141,56 @@ def test_heads_that_need_more_of_a_shared_budget_get_it() -> None:
     assert (held.sum(dim=1) == 4 * 8).all()
     assert held.min() >= 3
     assert held.max() > 8 > held.min()
+
+
+def weights_of(mixer: Mixer[Any, Any], *, but: str) -> dict[str, Tensor]:
+    return {key: value for key, value in mixer.state_dict().items() if not key.startswith(but)}
+
+
+def test_kimi_delta_attention_with_equal_channels_is_gated_deltanet() -> None:
+    gated, channels, x = example("gdn"), example("kda"), random_input(TIME)
+    channels.load_state_dict(weights_of(gated, but="rate"), strict=False)
+    with torch.no_grad():
+        for name in ("rate.weight", "rate_bias"):
+            each = gated.get_parameter(name).repeat_interleave(gated.spec.head_dim, dim=0)
+            channels.get_parameter(name).copy_(each)
+    torch.testing.assert_close(channels(x)[0], gated(x)[0], atol=1e-10, rtol=0)
+
+
+def test_gla_with_constant_gates_is_retnet() -> None:
+    retention, gated, x = example("retnet"), example("gla"), random_input(TIME)
+    gated.load_state_dict(retention.state_dict(), strict=False)
+    rates = retention.get_buffer("log_rates")
+    with torch.no_grad():
+        gated.get_parameter("gate.weight").zero_()
+        gates = torch.special.logit((16 * rates).exp()).repeat_interleave(gated.spec.head_dim)
+        gated.get_parameter("gate_bias").copy_(gates)
+    torch.testing.assert_close(gated(x)[0], retention(x)[0], atol=1e-10, rtol=0)
+
+
+def test_retnet_without_decay_is_linear_attention_without_a_normaliser() -> None:
+    mixer, x = example("retnet"), random_input(TIME)
+    assert isinstance(mixer, Retention)
+    mixer.log_rates.zero_()
+    q, k, v, _ = mixer.projected(x)
+    read = (q @ k.transpose(-1, -2)).tril() @ v * mixer.spec.head_dim**-0.5
+    torch.testing.assert_close(mixer(x)[0], mixer.out(read.transpose(1, 2).flatten(2)), atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("chunk", [1, 32])
+def test_deltanet_counts_parity(chunk: int) -> None:
+    """β = 2 bit, k = 1, v = 0: the state's sign is the parity of the bits so far."""
+    mixer = example("delta", heads=1, head_dim=1, value_dim=1, beta=2)
+    mixer.chunk = chunk
+    bits = torch.randint(0, 2, (1, 200), generator=torch.Generator().manual_seed(1))
+    x = torch.zeros(1, 200, WIDTH, dtype=torch.float64)
+    x[0, :, 0], x[0, :, 1] = 1.0, 2.0 * bits - 1
+    with torch.no_grad():
+        for parameter in mixer.parameters():
+            parameter.zero_()
+        for name in ("query", "key"):
+            mixer.get_parameter(f"{name}.weight")[:, 0] = 1.0
+        mixer.get_parameter("strength.weight")[:, 1] = 1000.0
+        mixer.get_parameter("out.weight")[0] = 1.0
+    output, _ = mixer(x, torch.ones(1, 1, 1, 1, dtype=torch.float64))
+    assert torch.equal(output[0, :, 0], (-1.0) ** bits[0].cumsum(0).double())
