@@ -44,9 +44,9 @@ def mixers_table() -> str:
     }
     special = {
         "adakv": "H_kv budget (d_k + d_v + 1) + H_kv | none | none",
-        "topk": "none | k (1 + H (d_v + 2)) | H_kv (d_k + d_v)",
+        "topk": "none | k (1 + H (d_v + 2)) | H_kv (d_k + d_v) + d_I",
         "moba": "none | k (H + H (d_v + 2)) | H_kv (d_k + d_v)",
-        "nsa": "none | k (H + H (d_v + 2)) | H_kv (d_k + d_v)",
+        "nsa": "none | k (H + H (d_v + 2)) + H (3 d_v + 5) | H_kv (d_k + d_v)",
         "linear": "H (d_k d_v + d_k)",
         "rfa": "H (2 d_k d_v + 2 d_k)",
         "poly": "H (r d_v + r), r = 1 + d_k + d_k²",

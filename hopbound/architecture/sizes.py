@@ -4,7 +4,8 @@
 |---|---|---|---|
 | `Attention` | - | H (d_v + 2) | H_kv (d_k + d_v) |
 | `LatentAttention` | - | H (d_v + 2) | latent + rotary part |
-| `SelectiveAttention` | - | k (s + H (d_v + 2)), s selections | H_kv (d_k + d_v) |
+| `SelectiveAttention` | - | k (s + H (d_v + 2)), s selections | H_kv (d_k + d_v) [+ d_I] |
+| `NativeSparseAttention` | - | k (H + H (d_v + 2)) + H (3 d_v + 5) | H_kv (d_k + d_v) |
 | `WindowAttention` | H_kv (d_k + d_v) (W - 1) | - | - |
 | `EvictingAttention` | H_kv budget (d_k + d_v + 1) [+ H_kv] | - | - |
 | `MatrixState` | levels · H (features d_v [+ features] [+ 1]) + convolution | - | - |
@@ -81,6 +82,8 @@ class SelectiveAttention(MixerSpec):
         k: how many blocks; where a block is longer than a token, the query's own is always one of them.
         block: tokens a block.
         selections: how many selections a query makes: 1 for all heads together, or one a head.
+        index_heads: index queries of a query, where the score is one of its own; else 0.
+        index_dim: numbers of the index key of a token; else 0.
     """
 
     kind: ClassVar[Kind] = Kind.FULL
@@ -92,6 +95,8 @@ class SelectiveAttention(MixerSpec):
     k: int
     block: int
     selections: int
+    index_heads: int
+    index_dim: int
 
     @property
     def width(self) -> int:
@@ -107,6 +112,46 @@ class SelectiveAttention(MixerSpec):
         """
         return Elements(
             summary=self.k * (self.selections + self.heads * (self.value_dim + 2)),
+            kv_per_token=self.kv_heads * (self.head_dim + self.value_dim) + self.index_dim,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeSparseAttention(MixerSpec):
+    """Native sparse attention (arXiv 2502.11089): compressed, selected and window branches over one cache.
+
+    Attributes:
+        k: how many blocks are selected, the first and the query's own and the one before it among them.
+        block: tokens a block, which are compressed to their mean.
+        w: tokens of the window, the token itself included.
+    """
+
+    kind: ClassVar[Kind] = Kind.FULL
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    k: int
+    block: int
+    w: int
+
+    @property
+    def width(self) -> int:
+        """Heads times the larger of key and value dimension."""
+        return self.heads * max(self.head_dim, self.value_dim)
+
+    @property
+    def elements(self) -> Elements:
+        """Summary: k selected blocks as in `SelectiveAttention`; partial sums of the compressed and the window branch;
+        the share of a block that a boundary cuts in two, its score and its value sum.
+
+        It suffices where each query head has a key-value head of its own. Otherwise blocks are ranked by sums of shares
+        of a whole that lies on both sides of a boundary, and nothing of this size decides which of the left are best.
+        """
+        partial = self.heads * (self.value_dim + 2)
+        return Elements(
+            summary=self.k * (self.heads + partial) + 2 * partial + self.heads * (self.value_dim + 1),
             kv_per_token=self.kv_heads * (self.head_dim + self.value_dim),
         )
 

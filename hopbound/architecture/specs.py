@@ -18,6 +18,7 @@ from hopbound.architecture.sizes import (
     GroupedState,
     LatentAttention,
     MatrixState,
+    NativeSparseAttention,
     Pointwise,
     SelectiveAttention,
     WindowAttention,
@@ -175,21 +176,21 @@ ROWS: dict[str, Row] = {
     ),
     "topk": Row(
         family=SelectiveAttention,
-        keys={**_ATTENTION, "k": None},
+        keys={**_ATTENTION, "k": None, "index_heads": _same("heads"), "index_dim": _same("head_dim")},
         fixed={"block": _number(1), "selections": _number(1)},
-        about="attention over the k tokens with the best scores of a score of their own, shared by all heads",
+        about="attention over the k tokens with the best scores of a score of their own, shared by all heads "
+        "(arXiv 2512.02556)",
     ),
     "moba": Row(
         family=SelectiveAttention,
         keys={**_ATTENTION, "k": None, "block": None},
-        fixed={"selections": _same("heads")},
+        fixed={"selections": _same("heads"), "index_heads": _number(0), "index_dim": _number(0)},
         about="mixture of block attention: a head's own k blocks with the best mean-key score, the query's own always "
         "among them (arXiv 2502.13189)",
     ),
     "nsa": Row(
-        family=SelectiveAttention,
-        keys={**_ATTENTION, "k": None, "block": None},
-        fixed={"selections": _same("heads")},
+        family=NativeSparseAttention,
+        keys={**_ATTENTION, "k": None, "block": None, "w": lambda _, d: d.window},
         excluded="selects blocks by scores that are summed over a group and normalised over the whole past",
         about="native sparse attention: compressed, selected and window branches (arXiv 2502.11089)",
     ),

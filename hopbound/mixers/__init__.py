@@ -21,16 +21,22 @@ from hopbound.mixers.lightning import LightningAttention
 from hopbound.mixers.linear import LinearAttention
 from hopbound.mixers.mamba2 import Mamba2
 from hopbound.mixers.mixer import Mixer, Reads, Sight
+from hopbound.mixers.moba import MixtureOfBlockAttention
+from hopbound.mixers.nsa import GatedSparseAttention
 from hopbound.mixers.poly import PolynomialAttention
 from hopbound.mixers.retnet import Retention
 from hopbound.mixers.rfa import RandomFeatureAttention
 from hopbound.mixers.rwkv6 import Rwkv6
 from hopbound.mixers.rwkv7 import Rwkv7
 from hopbound.mixers.shift import TokenShift
+from hopbound.mixers.topk import TopkAttention
 
 REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
     "full": SoftmaxAttention,
     "window": SoftmaxAttention,
+    "topk": TopkAttention,
+    "moba": MixtureOfBlockAttention,
+    "nsa": GatedSparseAttention,
     "h2o": HeavyHitterAttention,
     "adakv": AdaptiveBudgetAttention,
     "linear": LinearAttention,

@@ -32,6 +32,9 @@ MIXERS = (
 
 # Mixers that choose, by scores that differ where the tokens do.
 CHOOSING = (
+    "topk[heads=2,kv_heads=1,head_dim=3,value_dim=2,k=5,index_heads=16]",
+    "moba[heads=2,kv_heads=2,head_dim=3,value_dim=2,k=3,block=5]",
+    "nsa[heads=2,kv_heads=1,head_dim=3,value_dim=2,k=4,block=3,w=6]",
     "h2o[heads=2,kv_heads=1,head_dim=3,value_dim=2,budget=6]",
     "adakv[heads=2,kv_heads=2,head_dim=3,value_dim=2,budget=6]",
 )

@@ -29,14 +29,21 @@ SIZES = {
     "levels": 7,
     "budget": 5,
     "recent": 2,
+    "index_heads": 3,
+    "index_dim": 2,
 }
 
 # Mixers of which a token can leave the state as it is, to the bit: those without a decay that never is 1.
 IDLE = ("linear", "delta", "gdn")
 
+# Parameters that only have a part in a choice: no gradient reaches them from the output.
+CHOOSE = {"topk": ("index_query.weight", "index_key.weight", "index_weight.weight")}
+
 # Each mixer, and those with options of their sizes that change what is computed.
 VARIANTS: dict[str, tuple[str, dict[str, int]]] = {
     **{name: (name, {}) for name in REGISTRY},
+    "moba many": ("moba", {"k": 4, "block": 3, "kv_heads": 4}),
+    "nsa many": ("nsa", {"k": 5, "block": 3}),
     "linear conv": ("linear", {"conv": 3}),
     "gdn conv": ("gdn", {"conv": 4, "beta": 2}),
     "delta beta 2": ("delta", {"beta": 2}),

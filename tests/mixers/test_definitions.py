@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from hopbound.mixers import REGISTRY, Mixer, SoftmaxAttention
-from tests.mixers.examples import every_mixer, example, random_input
+from tests.mixers.examples import CHOOSE, every_mixer, example, random_input
 
 Array = NDArray[np.float64]
 
@@ -310,9 +310,88 @@ def adaptive_budgets(mixer: Mixer[Any, Any], x: Array) -> Array:
     return evicting(mixer, x, evict)
 
 
+def choosing(mixer: Mixer[Any, Any], x: Array) -> tuple[Array, Array, Array]:
+    """Queries of each head, and keys and values for each head: [time, heads, dim]."""
+    spec = mixer.spec
+    group = np.arange(spec.heads) * spec.kv_heads // spec.heads
+    q = per_head(weight(mixer, "query.weight"), x, spec.heads) / np.sqrt(spec.head_dim)
+    k = per_head(weight(mixer, "key.weight"), x, spec.kv_heads)[:, group]
+    v = per_head(weight(mixer, "value.weight"), x, spec.kv_heads)[:, group]
+    return q, k, v
+
+
+def attended(q: Array, k: Array, v: Array, tokens: list[int]) -> Array:
+    """One query of one head over the tokens."""
+    return softmax([q @ k[s] for s in tokens]) @ v[tokens]
+
+
+def largest(scores: dict[int, float], count: int) -> list[int]:
+    """Whose scores are largest, of equals the later, in order of place."""
+    return sorted(sorted(scores, key=lambda s: (scores[s], s), reverse=True)[:count])
+
+
+def top_tokens(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec, time = mixer.spec, len(x)
+    q, k, v = choosing(mixer, x)
+    asks = per_head(weight(mixer, "index_query.weight"), x, spec.index_heads)
+    key, share = x @ weight(mixer, "index_key.weight").T, x @ weight(mixer, "index_weight.weight").T
+    out = np.zeros((time, spec.heads, spec.value_dim))
+    for t in range(time):
+        scores = {
+            s: float(sum(share[t, j] * max(asks[t, j] @ key[s], 0.0) for j in range(spec.index_heads)))
+            for s in range(t + 1)
+        }
+        tokens = largest(scores, spec.k)
+        for h in range(spec.heads):
+            out[t, h] = attended(q[t, h], k[:, h], v[:, h], tokens)
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
+def block_mixture(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec, time = mixer.spec, len(x)
+    q, k, v = choosing(mixer, x)
+    out = np.zeros((time, spec.heads, spec.value_dim))
+    for t in range(time):
+        own = t // spec.block
+        for h in range(spec.heads):
+            means = {i: k[i * spec.block : (i + 1) * spec.block, h].mean(axis=0) for i in range(own)}
+            chosen = [*largest({i: float(q[t, h] @ mean) for i, mean in means.items()}, spec.k - 1), own]
+            tokens = [s for s in range(t + 1) if s // spec.block in chosen]
+            out[t, h] = attended(q[t, h], k[:, h], v[:, h], tokens)
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
+def native_sparse(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec, time = mixer.spec, len(x)
+    q, k, v = choosing(mixer, x)
+    gates = sigmoid(per_head(weight(mixer, "gate.weight"), x, spec.heads))
+    out = np.zeros((time, spec.heads, spec.value_dim))
+    for t in range(time):
+        blocks = [slice(i * spec.block, (i + 1) * spec.block) for i in range((t + 1) // spec.block)]
+        shares = np.zeros((spec.heads, len(blocks)))
+        for h in range(spec.heads if blocks else 0):
+            shares[h] = softmax([q[t, h] @ k[block, h].mean(axis=0) for block in blocks])
+            out[t, h] += gates[t, h, 0] * sum(a * v[b, h].mean(axis=0) for a, b in zip(shares[h], blocks, strict=True))
+        own = t // spec.block
+        for h in range(spec.heads):
+            size = spec.heads // spec.kv_heads
+            group = range(h // size * size, (h // size + 1) * size)
+            first = list(dict.fromkeys(i for i in (own, own - 1, 0) if i >= 0))[: spec.k]
+            others = {i: float(sum(shares[g, i] for g in group)) for i in range(len(blocks)) if i not in first}
+            chosen = first + largest(others, spec.k - len(first))
+            selected = [s for s in range(t + 1) if s // spec.block in chosen]
+            window = list(range(max(0, t - spec.w + 1), t + 1))
+            for branch, tokens in ((1, selected), (2, window)):
+                out[t, h] += gates[t, h, branch] * attended(q[t, h], k[:, h], v[:, h], tokens)
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
 DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "full": attention,
     "window": attention,
+    "topk": top_tokens,
+    "moba": block_mixture,
+    "nsa": native_sparse,
     "h2o": heavy_hitters,
     "adakv": adaptive_budgets,
     "linear": linear,
@@ -406,3 +485,42 @@ def test_the_delta_rule_overwrites() -> None:
     x[:, :, :3], x[:, :, 5] = x[:, :1, :3], 1.0
     expected = mixer.get_submodule("out")(mixer.get_submodule("value")(x))
     torch.testing.assert_close(mixer(x, None)[0], expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("warm_up", [False, True])
+def test_the_loss_of_the_indexer(warm_up: bool) -> None:
+    """The mean of the heads' weights against the softmax of the index scores; a step along its gradient lowers it."""
+    mixer: Any = example("topk", k=5)
+    spec, inputs = mixer.spec, random_input(12)
+    expected = []
+    for x in inputs.numpy():
+        q, k, _ = choosing(mixer, x)
+        asks = per_head(weight(mixer, "index_query.weight"), x, spec.index_heads) / np.sqrt(spec.index_dim)
+        key, share = x @ weight(mixer, "index_key.weight").T, x @ weight(mixer, "index_weight.weight").T
+        for t in range(len(x)):
+            scores = {s: float(share[t] @ np.maximum(asks[t] @ key[s], 0)) for s in range(t + 1)}
+            tokens = list(scores) if warm_up else largest(scores, spec.k)
+            p = np.mean([softmax([q[t, h] @ k[s, h] for s in tokens]) for h in range(spec.heads)], axis=0)
+            expected.append(float((p * np.log(p / softmax([scores[s] for s in tokens]))).sum()))
+    loss = mixer.index_loss(inputs, warm_up=warm_up)
+    np.testing.assert_allclose(loss.item(), np.mean(expected), atol=1e-11, rtol=0)
+    loss.backward()
+    assert {name for name, p in mixer.named_parameters() if p.grad is not None} == set(CHOOSE["topk"])
+    with torch.no_grad():
+        for name in CHOOSE["topk"]:
+            parameter = mixer.get_parameter(name)
+            parameter -= 1e-3 * parameter.grad
+    assert mixer.index_loss(inputs, warm_up=warm_up) < loss
+
+
+def test_the_loss_of_the_indexer_in_pieces_and_with_a_mask() -> None:
+    mixer: Any = example("topk", k=5)
+    x = random_input(12)
+    _, state = mixer(x[:, :5])
+    later = mixer.index_loss(x[:, 5:], state)
+    parts = 5 * mixer.index_loss(x[:, :5]) + 7 * later
+    torch.testing.assert_close(parts / 12, mixer.index_loss(x), atol=1e-12, rtol=0)
+    mask = torch.ones(2, 12, dtype=torch.bool)
+    mask[:, 3:6] = False
+    without = mixer.index_loss(torch.cat([x[:, :3], x[:, 6:]], dim=1))
+    torch.testing.assert_close(mixer.index_loss(x, None, mask), without, atol=1e-12, rtol=0)

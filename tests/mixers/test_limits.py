@@ -12,6 +12,7 @@ from hopbound.mixers.decayed import decayed_attention
 from hopbound.mixers.delta_rule import delta_rule
 from hopbound.mixers.dplr import dplr
 from hopbound.mixers.retnet import Retention
+from hopbound.mixers.selection import best
 from tests.mixers.examples import WIDTH, example, random_input
 
 BATCH, HEADS, TIME, KEY, VALUE = 2, 3, 70, 4, 5
@@ -194,3 +195,61 @@ def test_deltanet_counts_parity(chunk: int) -> None:
         mixer.get_parameter("out.weight")[0] = 1.0
     output, _ = mixer(x, torch.ones(1, 1, 1, 1, dtype=torch.float64))
     assert torch.equal(output[0, :, 0], (-1.0) ** bits[0].cumsum(0).double())
+
+
+def test_as_many_tokens_as_there_are_is_full_attention() -> None:
+    for k in (30, 31, 1000):
+        torch.testing.assert_close(*same_weights("topk", "full", 30, k=k), atol=1e-12, rtol=0)
+    differ_from(29, *same_weights("topk", "full", 30, k=29))
+
+
+def test_as_many_blocks_as_there_are_is_full_attention() -> None:
+    for k, block in ((8, 4), (9, 4), (30, 1), (1, 30), (2, 15)):
+        torch.testing.assert_close(*same_weights("moba", "full", 30, k=k, block=block), atol=1e-12, rtol=0)
+    differ_from(28, *same_weights("moba", "full", 30, k=7, block=4))
+
+
+def gated(open_branch: int, **sizes: int) -> Tensor:
+    """Native sparse attention with one gate at 1 and two at 0."""
+    mixer, x = example("nsa", torch.float64, 0, **sizes), random_input(30)
+    gate = torch.tensor([-1000.0] * 3).double()
+    gate[open_branch] = 1000.0
+    with torch.no_grad():
+        mixer.get_parameter("gate.weight").zero_()[:, 0] = gate.repeat(4)
+        for name in ("query", "key", "value"):
+            mixer.get_parameter(f"{name}.weight")[:, 0] = 0.0
+    x[:, :, 0] = 1.0
+    return mixer(x)[0]
+
+
+def full_without_the_first_column(time: int = 30) -> Tensor:
+    mixer, x = example("full"), random_input(time)
+    nsa = example("nsa").state_dict()
+    mixer.load_state_dict({key: nsa[key] for key in mixer.state_dict()})
+    with torch.no_grad():
+        for name in ("query", "key", "value"):
+            mixer.get_parameter(f"{name}.weight")[:, 0] = 0.0
+    return mixer(x)[0]
+
+
+def test_branches_of_native_sparse_attention_that_see_everything_are_full_attention() -> None:
+    """All blocks selected; a window of all tokens; blocks of one token compressed."""
+    full = full_without_the_first_column()
+    for branch, sizes in ((1, {"k": 8, "block": 4}), (2, {"w": 30}), (0, {"block": 1})):
+        torch.testing.assert_close(gated(branch, **sizes), full, atol=1e-12, rtol=0)
+    assert (gated(1, k=7, block=4) - full).abs().max() > 1e-6
+    assert (gated(2, w=29) - full).abs().max() > 1e-6
+    assert (gated(0, block=2) - full).abs().max() > 1e-6
+
+
+def test_equal_scores_choose_the_newer() -> None:
+    scores = torch.tensor([[1.0, 2.0, 2.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 3.0, 2.0, 0.0, 0.0]])
+    scores[1, 4] = -torch.inf
+    for count, expected in (
+        (0, [[0, 0, 0, 0, 0]] * 3),
+        (1, [[0, 0, 0, 1, 0], [0, 0, 0, 1, 0], [0, 1, 0, 0, 0]]),
+        (2, [[0, 0, 1, 1, 0], [0, 0, 1, 1, 0], [0, 1, 1, 0, 0]]),
+        (4, [[1, 1, 1, 1, 0], [1, 1, 1, 1, 0], [1, 1, 1, 0, 1]]),
+        (9, [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]),
+    ):
+        assert best(scores, count).int().tolist() == expected

@@ -255,3 +255,74 @@ def test_the_slopes_of_lightning_attention_are_minimax_s() -> None:
         peer: Any = MiniMaxLightningAttention(config, layer_idx=0)
     mixer: Any = example("lightning", torch.float32, heads=4)
     torch.testing.assert_close(peer.slope_rate.flatten().double(), mixer.slopes.double(), rtol=2e-5, atol=0)
+
+
+def by_time(x: Tensor) -> Tensor:
+    """Key-value heads and groups as heads, behind the time."""
+    return x.flatten(1, 2).transpose(1, 2)
+
+
+def mixer_gradients(output: Tensor, x: Tensor, mixer: Any, names: tuple[str, ...]) -> list[Tensor]:
+    weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(5))
+    return list(torch.autograd.grad((output * weights).sum(), [x, *(mixer.get_parameter(name) for name in names)]))
+
+
+PROJECTIONS = ("query.weight", "key.weight", "value.weight", "out.weight")
+
+
+def test_top_tokens_are_deepseek_sparse_attention() -> None:
+    """The peer leaves open which of equal scores it takes; with many index heads no two are 0."""
+    mixer: Any = example("topk", torch.float32, k=9, index_heads=16, index_dim=6)
+    x = random_input(TIME, dtype=torch.float32).requires_grad_()
+    past, _ = mixer.gathered(x, None, None)
+    asks = mixer.index_query(x).unflatten(-1, (16, 6))
+    given = (*(by_time(part) for part in (past.queries, past.keys[:, :, None], past.values[:, :, None])),)
+    o, indices = fla("dsa/naive", "naive_dsa")(
+        *given, asks, mixer.index_key(x), mixer.index_weight(x), topk=9, return_indices=True
+    )
+    places = torch.zeros(BATCH, TIME, TIME + 1, dtype=torch.bool).scatter(2, indices % (TIME + 1), True)
+    assert torch.equal(mixer.chosen(past), places[:, :, :TIME])
+    ours, expected = mixer(x)[0], mixer.out(o.flatten(2))
+    near(ours, expected)
+    for one, other in zip(*(mixer_gradients(y, x, mixer, PROJECTIONS) for y in (ours, expected)), strict=True):
+        near(one, other)
+
+
+def test_the_indexer_is_deepseek_s() -> None:
+    """Its norm of the keys and its rotations are left out; what it takes of equal scores is open."""
+    from transformers.models.deepseek_v32.configuration_deepseek_v32 import DeepseekV32Config
+    from transformers.models.deepseek_v32.modeling_deepseek_v32 import DeepseekV32Indexer
+
+    sizes: dict[str, int] = {"hidden_size": 6, "q_lora_rank": 6, "qk_rope_head_dim": 2, "num_hidden_layers": 1}
+    config = DeepseekV32Config(**sizes, index_n_heads=16, index_head_dim=4, index_topk=9)  # pyright: ignore[reportArgumentType]
+    with torch.random.fork_rng(devices=[]):
+        peer: Any = DeepseekV32Indexer(config, layer_idx=0)
+    peer.k_norm = torch.nn.Identity()
+    mixer: Any = example("topk", torch.float32, k=9, index_heads=16, index_dim=4)
+    peer.wq_b, peer.wk, peer.weights_proj = mixer.index_query, mixer.index_key, mixer.index_weight
+    x = random_input(TIME, dtype=torch.float32)
+    still = torch.ones(BATCH, TIME, 2), torch.zeros(BATCH, TIME, 2)
+    causal = torch.ones(1, TIME, TIME, dtype=torch.bool).tril()
+    indices = peer(x, x, still, causal, None)
+    places = torch.zeros(BATCH, TIME, TIME, dtype=torch.bool).scatter(2, indices.long(), True)
+    past, _ = mixer.gathered(x, None, None)
+    assert torch.equal(mixer.chosen(past), places & causal)
+
+
+def test_native_sparse_attention() -> None:
+    """The peer needs groups of 16 query heads and leaves the window to another package: torch has it."""
+    mixer: Any = example("nsa", torch.float32, heads=32, kv_heads=2, head_dim=8, value_dim=8, block=4, k=5, w=9)
+    x = random_input(TIME, dtype=torch.float32).requires_grad_()
+    past, _ = mixer.gathered(x, None, None)
+    q, k, v = (by_time(part) for part in (past.queries, past.keys[:, :, None], past.values[:, :, None]))
+    compressed, selected, window = (by_time(gate)[..., 0] for gate in mixer.gates(past))
+    sparse = fla("nsa/naive", "naive_nsa")(q, k, v, compressed, selected, block_counts=5, block_size=4)
+    distance = torch.arange(TIME)[:, None] - torch.arange(TIME)
+    near_by = torch.nn.functional.scaled_dot_product_attention(
+        *map(turned, (q, k, v)), attn_mask=(distance >= 0) & (distance < 9), enable_gqa=True
+    )
+    ours, expected = mixer(x)[0], mixer.out((sparse + window[..., None] * turned(near_by)).flatten(2))
+    near(ours, expected)
+    names = (*PROJECTIONS, "gate.weight")
+    for one, other in zip(*(mixer_gradients(y, x, mixer, names) for y in (ours, expected)), strict=True):
+        near(one, other)
