@@ -37,6 +37,7 @@ def mixers_table() -> str:
         "Attention": "none | H (d_v + 2) | H_kv (d_k + d_v)",
         "LatentAttention": "none | H (d_v + 2) | latent + rotary part",
         "WindowAttention": "H_kv (d_k + d_v) (W - 1) | none | none",
+        "SearchRetrieval": "none | H (R d_v + 2) | H d_k + R d_v",
         "EvictingAttention": "H_kv budget (d_k + d_v + 1) | none | none",
         "GroupedState": "H d_head N | none | none",
         "Columns": "(k - 1) channels | none | none",

@@ -205,14 +205,24 @@ def test_the_formulas_of_the_table(name: str) -> None:
     """State, summary and cache as the table writes them, against what the specs count, at sizes all different."""
     given = {"heads": 6, "kv_heads": 3, "head_dim": 5, "value_dim": 7, "w": 11, "k": 2, "block": 13, "latent": 17}
     given |= {"rope_dim": 19, "channels": 23, "state": 29, "kernel": 4, "levels": 8, "groups": 1}
-    given |= {"beta": 2, "steps": 3, "budget": 31, "recent": 9, "floor": 10, "index_heads": 5, "index_dim": 37}
+    given |= {
+        "beta": 2,
+        "steps": 3,
+        "budget": 31,
+        "recent": 9,
+        "floor": 10,
+        "index_heads": 5,
+        "index_dim": 37,
+        "retrievals": 41,
+        "select_dim": 43,
+    }
     keys = [key for key in ROWS[name].keys if key != "conv"]
     sizes = ",".join(f"{key}={given[key]}" for key in keys)
     ((mixer,),) = [layer.mixers for layer in parse_schedule(f"{name}[{sizes}]" if sizes else name).layers]
     line = next(line for line in refresh().mixers_table().splitlines() if line.startswith(f"| `{name}` |"))
     _, _, state, summary, cache, _ = (cell.strip() for cell in line.strip("|").split(" | "))
     names = {"H_kv": 3, "H": 6, "d_k": 5, "d_v": 7, "W": 11, "k": 2 if "k" in keys else 4, "channels": 23, "N": 29}
-    names |= {"d_head": 5, "levels": 8, "latent": 17, "rotary": 19, "budget": 31, "d_I": 37}
+    names |= {"d_head": 5, "levels": 8, "latent": 17, "rotary": 19, "budget": 31, "d_I": 37, "R": 41}
     if name == "shift":
         names["k"] = 2
 

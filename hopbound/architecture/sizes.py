@@ -6,6 +6,7 @@
 | `LatentAttention` | - | H (d_v + 2) | latent + rotary part |
 | `SelectiveAttention` | - | k (s + H (d_v + 2)), s selections | H_kv (d_k + d_v) [+ d_I] |
 | `NativeSparseAttention` | - | k (H + H (d_v + 2)) + H (3 d_v + 5) | H_kv (d_k + d_v) |
+| `SearchRetrieval` | - | S (R d_v + 2) | S d_k + R d_v |
 | `WindowAttention` | H_kv (d_k + d_v) (W - 1) | - | - |
 | `EvictingAttention` | H_kv budget (d_k + d_v + 1) [+ H_kv] | - | - |
 | `MatrixState` | levels · H (features d_v [+ features] [+ 1]) + convolution | - | - |
@@ -72,6 +73,32 @@ class LatentAttention(MixerSpec):
     def elements(self) -> Elements:
         """Summary H (d_v + 2) with d_v after up-projection, cache latent + rotary part a token."""
         return Elements(summary=self.heads * (self.value_dim + 2), kv_per_token=self.latent + self.rope_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRetrieval(MixerSpec):
+    """Compositional attention (arXiv 2110.09419): `heads` searches, each of which chooses among `retrievals` values."""
+
+    kind: ClassVar[Kind] = Kind.FULL
+
+    heads: int
+    retrievals: int
+    head_dim: int
+    value_dim: int
+    select_dim: int
+
+    @property
+    def width(self) -> int:
+        """Searches times the larger of key dimension and what a search retrieves."""
+        return self.heads * max(self.head_dim, self.retrievals * self.value_dim)
+
+    @property
+    def elements(self) -> Elements:
+        """Summary: each search with all retrievals, as it chooses after the sums. Cache: keys and values of either."""
+        return Elements(
+            summary=self.heads * (self.retrievals * self.value_dim + 2),
+            kv_per_token=self.heads * self.head_dim + self.retrievals * self.value_dim,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from hopbound.architecture.sizes import (
     MatrixState,
     NativeSparseAttention,
     Pointwise,
+    SearchRetrieval,
     SelectiveAttention,
     WindowAttention,
 )
@@ -173,6 +174,18 @@ ROWS: dict[str, Row] = {
         fixed={"shared": _number(1)},
         about="the same with one budget for the heads of a layer, `budget` a head on average and at least `floor` "
         "(arXiv 2407.11550)",
+    ),
+    "compositional": Row(
+        family=SearchRetrieval,
+        keys={
+            "heads": _heads,
+            "retrievals": _same("heads"),
+            "head_dim": _head_dim,
+            "value_dim": _same("head_dim"),
+            "select_dim": _same("head_dim"),
+        },
+        about="compositional attention: `heads` searches, each chooses by a second softmax among `retrievals` values "
+        "(arXiv 2110.09419)",
     ),
     "topk": Row(
         family=SelectiveAttention,

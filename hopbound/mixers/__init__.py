@@ -9,6 +9,7 @@ from hopbound.architecture.sizes import Attention, WindowAttention
 from hopbound.errors import InputError
 from hopbound.mixers.adakv import AdaptiveBudgetAttention
 from hopbound.mixers.attention import SoftmaxAttention
+from hopbound.mixers.compositional import CompositionalAttention
 from hopbound.mixers.conv import CausalConvolution
 from hopbound.mixers.delta import DeltaNet
 from hopbound.mixers.deltaproduct import DeltaProduct
@@ -34,6 +35,7 @@ from hopbound.mixers.topk import TopkAttention
 REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
     "full": SoftmaxAttention,
     "window": SoftmaxAttention,
+    "compositional": CompositionalAttention,
     "topk": TopkAttention,
     "moba": MixtureOfBlockAttention,
     "nsa": GatedSparseAttention,

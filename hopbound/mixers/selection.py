@@ -27,6 +27,7 @@ from hopbound.mixers.mixer import (
     rows_written,
     split_heads,
 )
+from hopbound.mixers.numbering import numbered
 
 Spec = TypeVar("Spec", bound=SelectiveAttention | NativeSparseAttention)
 
@@ -119,33 +120,15 @@ class Selection(Mixer[Spec, TokenCache], Generic[Spec]):
         """The new tokens behind those of the state."""
         spec, wide = self.spec, accumulator(x.dtype)
         keys, values = (split_heads(projection(x), spec.kv_heads) for projection in (self.key, self.value))
-        index, counts = self.indexed(x), mask
-        batch, time = x.shape[:2]
+        index, order = self.indexed(x), numbered(x, 0, None, mask)
         if state is not None:
-            before = state.keys.shape[2]
-            if mask is not None or state.counts is not None:
-                all_of = torch.ones(batch, before + time, dtype=torch.bool, device=x.device)
-                parts = (
-                    all_of[:, :before] if state.counts is None else state.counts,
-                    all_of[:, before:] if mask is None else mask,
-                )
-                counts = torch.cat(parts, dim=1)
+            order = numbered(x, state.keys.shape[2], state.counts, mask)
             keys, values = torch.cat([state.keys, keys], dim=2), torch.cat([state.values, values], dim=2)
             if index is not None and state.index is not None:
                 index = torch.cat([state.index, index], dim=1)
-        total = keys.shape[2]
-        place = torch.arange(total, device=x.device)
-        itself = place[total - time :, None] == place
-        visible = (place[total - time :, None] >= place).expand(batch, -1, -1)
-        number = place.expand(batch, -1)
-        if counts is not None:
-            visible = (visible & counts[:, None, :]) | itself
-            number = counts.cumsum(dim=1) - 1
         queries = split_heads(self.query(x), spec.heads).unflatten(1, (spec.kv_heads, -1))
-        past = Past(
-            x, queries.to(wide), keys.to(wide), values.to(wide), index, number, number[:, total - time :], visible
-        )
-        return past, TokenCache(keys, values, index, counts)
+        past = Past(x, queries.to(wide), keys.to(wide), values.to(wide), index, order.number, order.own, order.visible)
+        return past, TokenCache(keys, values, index, order.counts)
 
     @property
     def sight(self) -> Sight:

@@ -20,6 +20,11 @@ TABLE: dict[str, tuple[str, Elements, int]] = {
     "window": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
     "chunk": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
     "block": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
+    "compositional": (
+        f"heads={H},retrievals=4,head_dim={DK},value_dim={DV},select_dim=9",
+        Elements(summary=H * (4 * DV + 2), kv_per_token=H * DK + 4 * DV),
+        H * 4 * DV,
+    ),
     "h2o": (f"{ATTENTION},budget=9", Elements(state=HKV * 9, window=KV * 9), H * DV),
     "adakv": (f"{ATTENTION},budget=9,recent=2", Elements(state=HKV * 9 + HKV, window=KV * 9), H * DV),
     "topk": (
@@ -60,7 +65,7 @@ TABLE: dict[str, tuple[str, Elements, int]] = {
     "shift": (f"channels={C}", Elements(conv=C), C),
     "mlp": ("", Elements(), 0),
 }
-FULL = {"full", "mla", "topk", "moba", "nsa"}
+FULL = {"full", "mla", "compositional", "topk", "moba", "nsa"}
 
 
 def one(text: str, defaults: Defaults | None = None) -> MixerSpec:

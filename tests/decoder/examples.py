@@ -32,6 +32,7 @@ MIXERS = (
 
 # Mixers that choose, by scores that differ where the tokens do.
 CHOOSING = (
+    "compositional[heads=2,retrievals=3,head_dim=3,value_dim=2]",
     "topk[heads=2,kv_heads=1,head_dim=3,value_dim=2,k=5,index_heads=16]",
     "moba[heads=2,kv_heads=2,head_dim=3,value_dim=2,k=3,block=5]",
     "nsa[heads=2,kv_heads=1,head_dim=3,value_dim=2,k=4,block=3,w=6]",

@@ -29,6 +29,8 @@ SIZES = {
     "levels": 7,
     "budget": 5,
     "recent": 2,
+    "retrievals": 3,
+    "select_dim": 2,
     "index_heads": 3,
     "index_dim": 2,
 }

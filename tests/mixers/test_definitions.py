@@ -330,6 +330,21 @@ def largest(scores: dict[int, float], count: int) -> list[int]:
     return sorted(sorted(scores, key=lambda s: (scores[s], s), reverse=True)[:count])
 
 
+def compositional(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec, time = mixer.spec, len(x)
+    q, k = (per_head(weight(mixer, f"{name}.weight"), x, spec.heads) for name in ("query", "key"))
+    v = per_head(weight(mixer, "value.weight"), x, spec.retrievals)
+    asks = per_head(weight(mixer, "select.weight"), x, spec.heads) / np.sqrt(spec.select_dim)
+    out = np.zeros((time, spec.heads, spec.value_dim))
+    for t in range(time):
+        for h in range(spec.heads):
+            search = softmax([q[t, h] @ k[s, h] / np.sqrt(spec.head_dim) for s in range(t + 1)])
+            retrieved = [search @ v[: t + 1, r] for r in range(spec.retrievals)]
+            shares = softmax([asks[t, h] @ (weight(mixer, "selected").T @ each) for each in retrieved])
+            out[t, h] = sum(share * each for share, each in zip(shares, retrieved, strict=True))
+    return out.reshape(time, -1) @ weight(mixer, "out.weight").T
+
+
 def top_tokens(mixer: Mixer[Any, Any], x: Array) -> Array:
     spec, time = mixer.spec, len(x)
     q, k, v = choosing(mixer, x)
@@ -389,6 +404,7 @@ def native_sparse(mixer: Mixer[Any, Any], x: Array) -> Array:
 DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "full": attention,
     "window": attention,
+    "compositional": compositional,
     "topk": top_tokens,
     "moba": block_mixture,
     "nsa": native_sparse,

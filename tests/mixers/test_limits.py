@@ -253,3 +253,19 @@ def test_equal_scores_choose_the_newer() -> None:
         (9, [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]),
     ):
         assert best(scores, count).int().tolist() == expected
+
+
+def test_searches_with_one_retrieval_are_heads_that_share_their_values() -> None:
+    one, full, x = example("compositional", retrievals=1), example("full", kv_heads=4), random_input(20)
+    weights = one.state_dict()
+    full.load_state_dict({key: weights[key] for key in ("query.weight", "key.weight", "out.weight")}, strict=False)
+    with torch.no_grad():
+        full.get_parameter("value.weight").copy_(weights["value.weight"].repeat(4, 1))
+    torch.testing.assert_close(one(x)[0], full(x)[0], atol=1e-12, rtol=0)
+
+
+def test_retrievals_that_are_alike_count_for_one() -> None:
+    several, one, x = example("compositional", retrievals=3), example("compositional", retrievals=1), random_input(20)
+    weights = one.state_dict()
+    several.load_state_dict(weights | {"value.weight": weights["value.weight"].repeat(3, 1)})
+    torch.testing.assert_close(several(x)[0], one(x)[0], atol=1e-12, rtol=0)
