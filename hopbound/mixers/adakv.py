@@ -78,9 +78,8 @@ class AdaptiveBudgetAttention(Eviction[SharedBudget]):
             part.take_along_dim(index[..., None], dim=1).unflatten(1, (heads, places))
             for part in (state.keys, state.values)
         )
-        return Entries(
-            keys, values, state.scores.detach().gather(1, index).unflatten(1, (heads, places)), place >= empty
-        )
+        scores = state.scores.detach().gather(1, index).unflatten(1, (heads, places))
+        return Entries(keys, values, scores, place >= empty, gaps=True)
 
     def packed(self, entries: Entries) -> SharedBudget:
         """Head after head, without gaps: as many places as the row of the batch that holds most."""

@@ -15,6 +15,7 @@ Gradients flow through the weights and the values of what is kept, not through t
 recurrence above.
 """
 
+import itertools
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Generic
@@ -48,12 +49,14 @@ class Entries:
         values: of the tokens.
         scores: the weight that they got until now.
         alive: which places hold a token; the others are in front.
+        gaps: whether there may be others: some tokens did not count.
     """
 
     keys: Float[Tensor, "batch kv_heads places key_dim"]
     values: Float[Tensor, "batch kv_heads places value_dim"]
     scores: Float[Tensor, "batch kv_heads places"]
     alive: Bool[Tensor, "batch kv_heads places"]
+    gaps: bool
 
 
 class Eviction(Mixer[EvictingAttention, State], Generic[State]):
@@ -94,14 +97,14 @@ class Eviction(Mixer[EvictingAttention, State], Generic[State]):
         spec, batch = self.spec, x.shape[0]
         queries = split_heads(self.query(x), spec.heads).unflatten(1, (spec.kv_heads, -1))
         keys, values = (split_heads(projection(x), spec.kv_heads) for projection in (self.key, self.value))
-        counts = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if mask is None else mask
         if state is None:
             empty = torch.zeros(batch, spec.kv_heads, 0, dtype=accumulator(x.dtype), device=x.device)
-            entries = Entries(keys[:, :, :0], values[:, :, :0], empty, empty.bool())
+            entries = Entries(keys[:, :, :0], values[:, :, :0], empty, empty.bool(), gaps=False)
             state = self.packed(entries)
         outputs = []
         pieces = (queries.split(self.chunk, dim=3), *(part.split(self.chunk, dim=2) for part in (keys, values)))
-        for q, k, v, counted in zip(*pieces, counts.split(self.chunk, dim=1), strict=True):
+        counts = itertools.repeat(None) if mask is None else mask.split(self.chunk, dim=1)
+        for (q, k, v), counted in zip(zip(*pieces, strict=True), counts, strict=False):
             output, entries = self.attend(q, k, v, counted, self.unpacked(state))
             state = self.packed(entries)
             outputs.append(output)
@@ -112,7 +115,7 @@ class Eviction(Mixer[EvictingAttention, State], Generic[State]):
         queries: Float[Tensor, "batch kv_heads group size key_dim"],
         keys: Float[Tensor, "batch kv_heads size key_dim"],
         values: Float[Tensor, "batch kv_heads size value_dim"],
-        counts: Bool[Tensor, "batch size"],
+        counts: Bool[Tensor, "batch size"] | None,
         held: Entries,
     ) -> tuple[Float[Tensor, "batch heads size value_dim"], Entries]:
         """What the tokens of a chunk read, and the entries after it."""
@@ -123,12 +126,12 @@ class Eviction(Mixer[EvictingAttention, State], Generic[State]):
             visible, given, alive = self.decided(scores, counts, held)
         weights = scores.masked_fill(~visible[:, :, None], -torch.inf).softmax(dim=-1)
         output = weights @ values.to(wide)[:, :, None]
-        return output.flatten(1, 2), Entries(keys, values, given, alive)
+        return output.flatten(1, 2), Entries(keys, values, given, alive, held.gaps or counts is not None)
 
     def decided(
         self,
         scores: Float[Tensor, "batch kv_heads group size places"],
-        counts: Bool[Tensor, "batch size"],
+        counts: Bool[Tensor, "batch size"] | None,
         held: Entries,
     ) -> tuple[
         Bool[Tensor, "batch kv_heads size places"],
@@ -142,19 +145,23 @@ class Eviction(Mixer[EvictingAttention, State], Generic[State]):
         size, places = scores.shape[-2:]
         before = places - size
         place = torch.arange(places, device=scores.device)
-        # How many tokens ago: exact for the recent ones, which are all there.
-        number = torch.cat([(place[:before] - before).expand(len(counts), -1), counts.cumsum(dim=1) - 1], dim=1)
+        # The number of each token, 0 for the first new one: exact for the recent ones, which are all there.
+        number = (place - before)[None]
+        if counts is not None:
+            number = torch.cat([number[:, :before].expand(len(counts), -1), counts.cumsum(dim=1) - 1], dim=1)
         given, alive = pad(held.scores, (0, size)), pad(held.alive, (0, size))
         seen = []
         for step, row in enumerate(scores.unbind(dim=-2)):
-            counted = counts[:, step, None, None]
             sees = alive | (place == before + step)
             seen.append(sees)
             weights = row.masked_fill(~sees[:, :, None], -torch.inf).softmax(dim=-1).sum(dim=2)
-            given = given + weights.masked_fill(~counted, 0)
+            alive = sees
+            if counts is not None:
+                counted = counts[:, step, None, None]
+                weights, alive = weights.masked_fill(~counted, 0), sees & (counted | (place != before + step))
+            given = given + weights
             old = number <= number[:, before + step, None] - self.spec.recent
-            with_it = torch.where(counted, sees, alive)
-            alive = self.kept(given, with_it, with_it & old[:, None])
+            alive = self.kept(given, alive, alive & old[:, None])
         return torch.stack(seen, dim=2), given, alive
 
     @property

@@ -55,7 +55,7 @@ class HeavyHitterAttention(Eviction[HeavyHitters]):
     def unpacked(self, state: HeavyHitters) -> Entries:
         """As it is held."""
         alive = torch.ones_like(state.scores, dtype=torch.bool) if state.alive is None else state.alive
-        return Entries(state.keys, state.values, state.scores.detach(), alive)
+        return Entries(state.keys, state.values, state.scores.detach(), alive, state.alive is not None)
 
     def packed(self, entries: Entries) -> HeavyHitters:
         """The places that are alive moved to the end, and no more places than the budget."""
@@ -66,4 +66,4 @@ class HeavyHitterAttention(Eviction[HeavyHitters]):
             for part in (entries.keys, entries.values)
         )
         scores = entries.scores.gather(-1, order).masked_fill(~alive, 0)
-        return HeavyHitters(keys, values, scores, None if alive.all() else alive)
+        return HeavyHitters(keys, values, scores, alive if entries.gaps else None)
