@@ -2,6 +2,7 @@
 
     python docs/refresh.py            rewrite README.md, the pages and the figures of docs/
     python docs/refresh.py --check    say what differs; exit code 1 if anything does
+    python docs/refresh.py --tables   the tables alone, without running commands
 
 A block after `<!-- output: NAME -->` starts with `$ command`; what follows is that command's output. All commands of
 a page run in one empty folder, in order.
@@ -14,11 +15,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- output: (?P<name>\w+) -->\n```console\n\$ (?P<command>[^\n]*)\n)(?P<shown>.*?)(```)", re.S)
-TABLE = re.compile(r"(<!-- (?P<name>mixers|facts) -->\n)(.*?)(<!-- end -->)", re.S)
+TABLE = re.compile(r"(<!-- (?P<name>mixers|runs|facts) -->\n)(.*?)(<!-- end -->)", re.S)
 FRONTIER = ("2*linear full", "--head-dim", "12", "--bits", "4", "--hops", "2", "--sizes", "paper", "--frontier")
 
 
@@ -66,6 +68,15 @@ def mixers_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def mixers_that_run() -> str:
+    """The names of the registry, in the order of the table."""
+    from hopbound.architecture import ROWS
+    from hopbound.mixers import REGISTRY
+
+    names = ", ".join(f"`{name}`" for name in ROWS if name in REGISTRY)
+    return textwrap.fill(f"Which mixers run: {names}.", 120) + "\n"
+
+
 def facts_table() -> str:
     """The facts about mixers and languages."""
     from hopbound.bounds.languages import FACTS
@@ -86,7 +97,7 @@ def pages() -> list[Path]:
 
 def refreshed(folder: Path, only: set[str] | None = None) -> dict[Path, str]:
     """The documents as they should be; `only` limits which command blocks are run again."""
-    tables = {"mixers": mixers_table, "facts": facts_table}
+    tables = {"mixers": mixers_table, "runs": mixers_that_run, "facts": facts_table}
 
     def replace(match: re.Match[str]) -> str:
         if only is not None and match["name"] not in only:
@@ -111,10 +122,11 @@ def main() -> int:
     """Rewrite, or check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="say what differs, write nothing")
+    parser.add_argument("--tables", action="store_true", help="make only the tables anew")
     arguments = parser.parse_args()
     differs = False
     with tempfile.TemporaryDirectory() as name:
-        for path, text in refreshed(Path(name)).items():
+        for path, text in refreshed(Path(name), set() if arguments.tables else None).items():
             old = path.read_text(encoding="utf-8") if path.is_file() else ""
             if old == text:
                 continue

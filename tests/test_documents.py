@@ -208,6 +208,7 @@ def test_the_formulas_of_the_table(name: str) -> None:
     given |= {
         "beta": 2,
         "steps": 3,
+        "gate": 1,
         "budget": 31,
         "recent": 9,
         "floor": 10,

@@ -29,20 +29,34 @@ MAX_LEVELS = 64  # of log-linear attention, for the length that they suffice for
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attention(MixerSpec):
-    """Softmax attention over the whole past; `kv_heads` < `heads` is grouped-query attention."""
+class GroupedHeads(MixerSpec):
+    """Softmax attention of heads that share keys and values in groups: what several families have in common.
 
-    kind: ClassVar[Kind] = Kind.FULL
+    Attributes:
+        heads: query heads H.
+        kv_heads: heads of keys and values H_kv, a divisor of H.
+        head_dim: key dimension d_k of a head.
+        value_dim: value dimension d_v of a head.
+        gate: 1 if the heads' outputs are gated by the token itself; it changes no size.
+    """
 
     heads: int
     kv_heads: int
     head_dim: int
     value_dim: int
+    gate: int
 
     @property
     def width(self) -> int:
         """Heads times the larger of key and value dimension."""
         return self.heads * max(self.head_dim, self.value_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(GroupedHeads):
+    """Softmax attention over the whole past; `kv_heads` < `heads` is grouped-query attention."""
+
+    kind: ClassVar[Kind] = Kind.FULL
 
     @property
     def elements(self) -> Elements:
@@ -184,21 +198,12 @@ class NativeSparseAttention(MixerSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowAttention(MixerSpec):
+class WindowAttention(GroupedHeads):
     """Softmax attention over a window, chunk or block of `w` tokens, the token itself included."""
 
     kind: ClassVar[Kind] = Kind.BOUNDED
 
-    heads: int
-    kv_heads: int
-    head_dim: int
-    value_dim: int
     w: int
-
-    @property
-    def width(self) -> int:
-        """Heads times the larger of key and value dimension."""
-        return self.heads * max(self.head_dim, self.value_dim)
 
     @property
     def elements(self) -> Elements:

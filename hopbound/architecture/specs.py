@@ -75,7 +75,8 @@ _ATTENTION: dict[str, Rule | None] = {
     "head_dim": _head_dim,
     "value_dim": _same("head_dim"),
 }
-_WINDOW: dict[str, Rule | None] = {**_ATTENTION, "w": lambda _, d: d.window}
+_GATED: dict[str, Rule | None] = {**_ATTENTION, "gate": _number(0)}
+_WINDOW: dict[str, Rule | None] = {**_ATTENTION, "w": lambda _, d: d.window, "gate": _number(0)}
 _EVICTING: dict[str, Rule | None] = {**_ATTENTION, "budget": None, "recent": lambda sizes, _: sizes["budget"] // 2}
 _MATRIX: dict[str, Rule | None] = {
     "heads": _heads,
@@ -128,7 +129,7 @@ def _delta(about: str, *, aliases: tuple[str, ...] = (), **more: Rule) -> Row:
 ROWS: dict[str, Row] = {
     "full": Row(
         family=Attention,
-        keys=_ATTENTION,
+        keys=_GATED,
         aliases=("attention", "attn", "softmax", "mha", "gqa", "mqa"),
         about="softmax attention over the whole past (arXiv 1706.03762), grouped-query with kv_heads",
     ),

@@ -289,7 +289,7 @@ class _Evaluation:
         value = mixer.value.weight.to(wide).view(spec.kv_heads, spec.value_dim, self.width)
         read = (weighted / normaliser[..., None]) @ value.transpose(1, 2)
         read = read.view(batch, spec.kv_heads, places, group, spec.value_dim)
-        return mixer.out(read.permute(0, 2, 1, 3, 4).reshape(batch, places, -1).to(x.dtype))
+        return mixer.projected_back(read.permute(0, 2, 1, 3, 4).reshape(batch, places, -1).to(x.dtype), x)
 
     # -- the stream, where it is demanded ----------------------------------------------------------------------------
 

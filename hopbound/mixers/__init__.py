@@ -5,10 +5,10 @@ from typing import Any
 import torch
 
 from hopbound.architecture import Architecture, MixerSpec
-from hopbound.architecture.sizes import Attention, WindowAttention
 from hopbound.errors import InputError
 from hopbound.mixers.adakv import AdaptiveBudgetAttention
 from hopbound.mixers.attention import SoftmaxAttention
+from hopbound.mixers.chunk import ChunkAttention
 from hopbound.mixers.compositional import CompositionalAttention
 from hopbound.mixers.conv import CausalConvolution
 from hopbound.mixers.delta import DeltaNet
@@ -25,11 +25,13 @@ from hopbound.mixers.mixer import Mixer, Reads, Sight
 from hopbound.mixers.moba import MixtureOfBlockAttention
 from hopbound.mixers.nsa import GatedSparseAttention
 from hopbound.mixers.poly import PolynomialAttention
+from hopbound.mixers.positions import Alibi, Encoding, Rotary
 from hopbound.mixers.retnet import Retention
 from hopbound.mixers.rfa import RandomFeatureAttention
 from hopbound.mixers.rwkv6 import Rwkv6
 from hopbound.mixers.rwkv7 import Rwkv7
 from hopbound.mixers.shift import TokenShift
+from hopbound.mixers.softmax import SoftmaxMixer
 from hopbound.mixers.topk import TopkAttention
 
 REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
@@ -39,6 +41,8 @@ REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
     "topk": TopkAttention,
     "moba": MixtureOfBlockAttention,
     "nsa": GatedSparseAttention,
+    "chunk": ChunkAttention,
+    "block": ChunkAttention,
     "h2o": HeavyHitterAttention,
     "adakv": AdaptiveBudgetAttention,
     "linear": LinearAttention,
@@ -60,22 +64,26 @@ REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
 }
 
 
-def make_mixer(spec: MixerSpec, width: int, attention_scale: float | None = None) -> Mixer[Any, Any]:
+def make_mixer(
+    spec: MixerSpec, width: int, attention_scale: float | None = None, encoding: Encoding = None
+) -> Mixer[Any, Any]:
     """The mixer of a spec on a residual stream of `width`.
 
     Args:
         spec: name and sizes.
         width: of the residual stream.
         attention_scale: factor on the scores of softmax attention; None: 1/√d_k.
+        encoding: of positions in softmax attention; other mixers have none.
 
     Raises:
         InputError: the mixer has sizes but cannot be run, or not with these sizes.
     """
     if spec.name not in REGISTRY:
         raise InputError("mixer", spec.name, f"one that can be run: {' '.join(REGISTRY)}")
-    if isinstance(spec, Attention | WindowAttention):
-        return SoftmaxAttention(spec, width, attention_scale)
-    return REGISTRY[spec.name](spec, width)
+    made = REGISTRY[spec.name]
+    if issubclass(made, SoftmaxMixer):
+        return made(spec, width, attention_scale, encoding)
+    return made(spec, width)
 
 
 def check_runnable(architecture: Architecture) -> None:
@@ -91,14 +99,18 @@ def check_runnable(architecture: Architecture) -> None:
 
 __all__ = [
     "REGISTRY",
+    "Alibi",
     "CausalConvolution",
     "DeltaNet",
+    "Encoding",
     "GatedDeltaNet",
     "LinearAttention",
     "Mixer",
     "Reads",
+    "Rotary",
     "Sight",
     "SoftmaxAttention",
+    "SoftmaxMixer",
     "check_runnable",
     "make_mixer",
 ]

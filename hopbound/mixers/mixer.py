@@ -37,7 +37,7 @@ class Sight(Enum):
     NEAR = "near"
     """The last `reach` positions: windows and convolutions."""
     WRITERS = "writers"
-    """Those that change the recurrent state (`changes_state`), wherever they stand."""
+    """Those that change the state (`changes_state`), wherever they stand; all may, and for most mixers do."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from hopbound.constructions.directions import Directions, copy
 from hopbound.constructions.lookup import LEAK, ROUNDING, sharpness, write_clean, write_lookup
 from hopbound.decoder import DigitField, signs
 from hopbound.mixers import SoftmaxAttention, make_mixer
-from hopbound.mixers.attention import Cache
 from hopbound.mixers.mixer import split_heads
+from hopbound.mixers.softmax import Cache
 
 TAG, TAG_BITS, DIGITS = 2, 2, 5
 # What rounding to the stream's type adds to the returned digit, which is near ±1.
@@ -71,7 +71,7 @@ def returned(
     x[:, -1, list(directions["asked"])] = (digits * (1 - noise)).to(dtype)
     with torch.no_grad():
         past = [split_heads(project(x[:, :-1]), kv_heads) for project in (mixer.key, mixer.value)]
-        output = mixer(x[:, -1:], Cache(*past))[0][:, 0]
+        output = mixer(x[:, -1:], Cache(*past, absent=None, seen=torch.full((6,), positions)))[0][:, 0]
     assert not output[:, : directions["r"].start].any()
     return output[:, list(directions["r"])].double().numpy(), wanted.numpy()
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hopbound.architecture import ROWS, MixerSpec, mixer_spec
-from hopbound.mixers import REGISTRY, Mixer, make_mixer
+from hopbound.mixers import REGISTRY, Alibi, Encoding, Mixer, Rotary, make_mixer
 
 WIDTH = 6
 SIZES = {
@@ -46,6 +46,12 @@ VARIANTS: dict[str, tuple[str, dict[str, int]]] = {
     **{name: (name, {}) for name in REGISTRY},
     "moba many": ("moba", {"k": 4, "block": 3, "kv_heads": 4}),
     "nsa many": ("nsa", {"k": 5, "block": 3}),
+    "full gate": ("full", {"gate": 1}),
+    "full rotary": ("full", {}),
+    "full alibi": ("full", {}),
+    "window rotary": ("window", {"gate": 1}),
+    "window alibi": ("window", {}),
+    "chunk rotary": ("chunk", {}),
     "linear conv": ("linear", {"conv": 3}),
     "gdn conv": ("gdn", {"conv": 4, "beta": 2}),
     "delta beta 2": ("delta", {"beta": 2}),
@@ -53,6 +59,11 @@ VARIANTS: dict[str, tuple[str, dict[str, int]]] = {
     "mamba2 conv": ("mamba2", {"conv": 4}),
 }
 every_mixer = pytest.mark.parametrize("name", VARIANTS)
+
+
+def encoding_of(name: str) -> Encoding:
+    """What the variant's name says of positions."""
+    return Rotary(base=100.0) if "rotary" in name else Alibi() if "alibi" in name else None
 
 
 def example_spec(name: str, **sizes: int) -> MixerSpec:
@@ -66,7 +77,7 @@ def example(name: str, dtype: torch.dtype = torch.float64, seed: int = 0, **size
     """A mixer whose every parameter, biases and gates included, is random."""
     rng = np.random.default_rng(seed)
     with torch.random.fork_rng(devices=[]):
-        mixer = make_mixer(example_spec(name, **sizes), WIDTH)
+        mixer = make_mixer(example_spec(name, **sizes), WIDTH, encoding=encoding_of(name))
     with torch.no_grad():
         for parameter in mixer.parameters():
             parameter.copy_(torch.from_numpy(0.6 * rng.standard_normal(tuple(parameter.shape))))
@@ -92,14 +103,14 @@ def in_pieces(mixer: Mixer[Any, Any], x: Tensor, sizes: list[int], state: Any = 
 def detached(state: Any) -> Any:
     """A state of its own, with gradients."""
     if isinstance(state, Tensor):
-        return state.detach().requires_grad_()
+        return state.detach().requires_grad_() if state.is_floating_point() else state
     if not is_dataclass(state) or isinstance(state, type):
         return state
     return replace(state, **{key: detached(value) for key, value in vars(state).items()})
 
 
 def tensors(state: Any) -> list[Tensor]:
-    """The tensors that a state holds."""
+    """The tensors of numbers that a state holds; counts of tokens are none."""
     if isinstance(state, Tensor):
-        return [state]
+        return [state] if state.is_floating_point() else []
     return [tensor for value in vars(state).values() for tensor in tensors(value)] if is_dataclass(state) else []

@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from hopbound.mixers import REGISTRY, Mixer, SoftmaxAttention
+from hopbound.mixers import REGISTRY, Alibi, Mixer, Rotary, SoftmaxAttention, SoftmaxMixer
 from tests.mixers.examples import CHOOSE, every_mixer, example, random_input
 
 Array = NDArray[np.float64]
@@ -46,22 +46,40 @@ def projected(mixer: Mixer[Any, Any], x: Array) -> tuple[Array, Array, Array]:
     return tuple(part.reshape(len(x), mixer.spec.heads, -1) for part in parts)  # pyright: ignore[reportReturnType]
 
 
+def rotated(x: Array, base: float) -> Array:
+    """Pairs of coordinates as complex numbers, turned by p base^(-2i/d)."""
+    half, out = x.shape[-1] // 2, x.copy()
+    for p in range(len(x)):
+        for i in range(half):
+            turned = (x[p, :, i] + 1j * x[p, :, i + half]) * np.exp(1j * p * base ** (-i / half))
+            out[p, :, i], out[p, :, i + half] = turned.real, turned.imag
+    return out
+
+
 def attention(mixer: Mixer[Any, Any], x: Array) -> Array:
     spec, time = mixer.spec, len(x)
     q = per_head(weight(mixer, "query.weight"), x, spec.heads)
     k = per_head(weight(mixer, "key.weight"), x, spec.kv_heads)
     v = per_head(weight(mixer, "value.weight"), x, spec.kv_heads)
-    window = spec.w if mixer.spec.name == "window" else time
+    assert isinstance(mixer, SoftmaxMixer)
+    if isinstance(mixer.encoding, Rotary):
+        q, k = rotated(q, mixer.encoding.base), rotated(k, mixer.encoding.base)
+    window = spec.w if spec.name == "window" else time
+    chunk = spec.w if spec.name in ("chunk", "block") else time
     out = []
     for t in range(time):
         heads = []
         for h in range(spec.heads):
             shared = h * spec.kv_heads // spec.heads
-            seen = range(max(0, t - window + 1), t + 1)
-            scores = [np.exp(q[t, h] @ k[s, shared] / np.sqrt(spec.head_dim)) for s in seen]
+            slope = 2.0 ** (-8 * (h + 1) / spec.heads) if isinstance(mixer.encoding, Alibi) else 0.0
+            seen = [s for s in range(t + 1) if t - s < window and s // chunk == t // chunk]
+            scores = [np.exp(q[t, h] @ k[s, shared] / np.sqrt(spec.head_dim) - slope * (t - s)) for s in seen]
             heads.append(sum(e * v[s, shared] for e, s in zip(scores, seen, strict=True)) / sum(scores))
         out.append(np.concatenate(heads))
-    return np.array(out) @ weight(mixer, "out.weight").T
+    read = np.array(out)
+    if spec.gate:
+        read = read * sigmoid(x @ weight(mixer, "gate.weight").T)
+    return read @ weight(mixer, "out.weight").T
 
 
 def linear(mixer: Mixer[Any, Any], x: Array) -> Array:
@@ -404,6 +422,8 @@ def native_sparse(mixer: Mixer[Any, Any], x: Array) -> Array:
 DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "full": attention,
     "window": attention,
+    "chunk": attention,
+    "block": attention,
     "compositional": compositional,
     "topk": top_tokens,
     "moba": block_mixture,

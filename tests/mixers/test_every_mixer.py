@@ -10,7 +10,17 @@ from torch import Tensor
 from hopbound.architecture import Kind, mixer_spec
 from hopbound.errors import InputError
 from hopbound.mixers import REGISTRY, make_mixer
-from tests.mixers.examples import CHOOSE, WIDTH, detached, every_mixer, example, in_pieces, random_input, tensors
+from tests.mixers.examples import (
+    CHOOSE,
+    WIDTH,
+    detached,
+    every_mixer,
+    example,
+    example_spec,
+    in_pieces,
+    random_input,
+    tensors,
+)
 
 LENGTHS = (1, 2, 3, 63, 64, 65, 127, 129)
 # The same sums in another order: a few hundred roundings, relative to the largest number.
@@ -92,8 +102,8 @@ def test_tokens_that_do_not_count_are_as_if_they_were_not_there(name: str) -> No
 
 @every_mixer
 def test_a_mask_of_all_tokens_changes_nothing(name: str) -> None:
-    mixer, x = example(name), random_input(21)
-    masked, one = mixer(x, None, torch.ones(2, 21, dtype=torch.bool))
+    mixer, x = example(name), random_input(20)
+    masked, one = mixer(x, None, torch.ones(2, 20, dtype=torch.bool))
     plain, other = mixer(x, None)
     close([masked, *tensors(one)[:1]], [plain, *tensors(other)[:1]], 1e-12)
 
@@ -106,7 +116,7 @@ def test_a_masked_token_gives_no_gradient(name: str) -> None:
     output, state = mixer(x, None, mask)
     total = output.sum() + sum(tensor.sum() for tensor in tensors(state) if mixer.spec.kind is Kind.BOUNDED)
     (gradient,) = torch.autograd.grad(total, [x])
-    assert (gradient[:, 4:6] == 0).all() or name == "window"  # its cache may hold a token that does not count
+    assert (gradient[:, 4:6] == 0).all()
     assert gradient[:, :4].abs().max() > 0
 
 
@@ -132,7 +142,7 @@ def test_a_batch_is_its_examples_side_by_side(name: str) -> None:
 
 @every_mixer
 def test_the_state_holds_what_the_spec_states(name: str) -> None:
-    mixer, time = example(name), 40
+    mixer, time = example(name), 41  # chunks of 7 hold most, 6, after so many tokens
     _, state = mixer(random_input(time, batch=3), None)
     held = mixer.spec.elements
     if mixer.spec.kind is Kind.FULL:
@@ -145,8 +155,8 @@ def test_the_state_holds_what_the_spec_states(name: str) -> None:
 @every_mixer
 def test_the_state_of_a_bounded_mixer_does_not_grow(name: str) -> None:
     mixer = example(name)
-    sizes = [mixer.carried_elements(mixer(random_input(time), None)[1]) for time in (30, 60)]
-    assert sizes[1] == sizes[0] * (2 if mixer.spec.kind is Kind.FULL else 1)
+    sizes = [mixer.carried_elements(mixer(random_input(time), None)[1]) for time in (27, 27 * 3 + 2)]
+    assert sizes[1] * 27 == sizes[0] * 83 if mixer.spec.kind is Kind.FULL else sizes[1] == sizes[0]
 
 
 @every_mixer
@@ -191,4 +201,4 @@ def test_sizes_without_code_are_refused() -> None:
 
 
 def test_the_registry_has_names_of_the_table() -> None:
-    assert [mixer_spec(name).name for name in REGISTRY] == list(REGISTRY)
+    assert [example_spec(name).name for name in REGISTRY] == list(REGISTRY)

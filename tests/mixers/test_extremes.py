@@ -78,9 +78,7 @@ class Sizes(TorchDispatchMode):
         return made
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in VARIANTS if example(name).spec.kind is Kind.BOUNDED and name != "window"]
-)
+@pytest.mark.parametrize("name", [name for name in VARIANTS if example(name).spec.kind is Kind.BOUNDED])
 def test_memory_grows_linearly(name: str) -> None:
     """Twice the tokens: at most twice the largest tensor, and twice what is kept for the gradients."""
     largest, kept = [], []

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv1d, normalize
 
+from hopbound.mixers import Alibi, Rotary
 from hopbound.mixers.decayed import decayed_attention
 from hopbound.mixers.delta_rule import delta_rule
 from hopbound.mixers.dplr import dplr
@@ -326,3 +327,70 @@ def test_native_sparse_attention() -> None:
     names = (*PROJECTIONS, "gate.weight")
     for one, other in zip(*(mixer_gradients(y, x, mixer, names) for y in (ours, expected)), strict=True):
         near(one, other)
+
+
+@pytest.mark.parametrize("dims", [None, 4])
+def test_rotary_embeddings_are_llama_s(dims: int | None) -> None:
+    """The peer turns whole heads; of partial ones (GLM, Qwen3-Next) it turns the leading coordinates the same way."""
+    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+    q = torch.randn(2, 3, TIME, KEY, generator=torch.Generator().manual_seed(0))
+    size = dims or KEY
+    angles = torch.arange(5, 5 + TIME)[:, None] * 10000.0 ** (-torch.arange(0, size, 2) / size)
+    angles = torch.cat([angles, angles], dim=-1)
+    expected, _ = apply_rotary_pos_emb(q[..., :size], q[..., :size], angles.cos()[None], angles.sin()[None])
+    turned_q = Rotary(dims=dims).turn(q, torch.arange(5, 5 + TIME)[None])
+    torch.testing.assert_close(turned_q[..., :size], expected, atol=2e-5, rtol=0)
+    assert torch.equal(turned_q[..., size:], q[..., size:])
+
+
+@pytest.mark.parametrize("heads", [1, 2, 6, 8, 12])
+def test_the_slopes_of_alibi_are_bloom_s(heads: int) -> None:
+    """The peer's biases are slope times position; softmax does not see the difference."""
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
+    peer = build_alibi_tensor(torch.ones(1, 9), heads, torch.float32)[:, 0]
+    back = torch.arange(9)[None, :].sub(8).neg()
+    ours = Alibi().bias(heads, back)[:, 0].float()
+    torch.testing.assert_close(ours - ours[:, :1], peer, atol=1e-6, rtol=0)
+
+
+def test_chunked_attention_is_llama_4_s() -> None:
+    from transformers.masking_utils import chunked_overlay
+
+    mixer: Any = example("chunk")
+    x, w, positions = random_input(TIME), mixer.spec.w, torch.arange(TIME)
+    same = chunked_overlay(w, torch.zeros(1, dtype=torch.int64))
+    visible = torch.tensor([[bool(same(0, 0, t, s)) and s <= t for s in positions] for t in positions])
+    spec = mixer.spec
+    q, k, v = (
+        projection(x).unflatten(-1, (heads, -1)).transpose(1, 2)
+        for projection, heads in ((mixer.query, spec.heads), (mixer.key, spec.kv_heads), (mixer.value, spec.kv_heads))
+    )
+    read = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, enable_gqa=True)
+    torch.testing.assert_close(mixer(x)[0], mixer.out(read.transpose(1, 2).flatten(2)), atol=1e-12, rtol=0)
+
+
+def test_gated_attention_is_qwen3_next_s() -> None:
+    """The peer makes query and gate by one projection and norms queries and keys: its norms are set aside here."""
+    from transformers.models.qwen3_next.configuration_qwen3_next import Qwen3NextConfig
+    from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextAttention
+
+    mixer: Any = example("full gate", torch.float32, head_dim=4, value_dim=4)
+    spec = mixer.spec
+    config = Qwen3NextConfig(
+        hidden_size=6, num_attention_heads=4, num_key_value_heads=2, head_dim=4, num_hidden_layers=1, vocab_size=8
+    )
+    config._attn_implementation = "eager"
+    with torch.random.fork_rng(devices=[]):
+        peer: Any = Qwen3NextAttention(config, 0)
+    peer.q_norm = peer.k_norm = torch.nn.Identity()
+    both = torch.cat([part.weight.unflatten(0, (spec.heads, -1)) for part in (mixer.query, mixer.gate)], dim=1)
+    with torch.no_grad():
+        peer.q_proj.weight.copy_(both.flatten(0, 1))
+        for ours, theirs in ((mixer.key, peer.k_proj), (mixer.value, peer.v_proj), (mixer.out, peer.o_proj)):
+            theirs.weight.copy_(ours.weight)
+    x = random_input(TIME, dtype=torch.float32)
+    still = torch.ones(1, TIME, 4), torch.zeros(1, TIME, 4)
+    mask = torch.full((TIME, TIME), -torch.inf).triu(1)[None, None]
+    near(mixer(x)[0], peer(x, still, mask)[0])
