@@ -201,6 +201,7 @@ def test_an_interrupted_run_over_older_results_leaves_whole_files_only(
     ],
     ids=str,
 )
+@pytest.mark.usefixtures("without_mamba")
 def test_wrong_input_writes_nothing(wrong: dict[str, Any], tmp_path: Path) -> None:
     out = tmp_path / "results"
     with pytest.raises(InputError):

@@ -20,14 +20,19 @@ from hopbound.mixers.hgrn2 import Hgrn2
 from hopbound.mixers.kda import KimiDeltaAttention
 from hopbound.mixers.lightning import LightningAttention
 from hopbound.mixers.linear import LinearAttention
+from hopbound.mixers.loglinear import LogLinearAttention
+from hopbound.mixers.mamba import Mamba
 from hopbound.mixers.mamba2 import Mamba2
 from hopbound.mixers.mixer import Mixer, Reads, Sight
+from hopbound.mixers.mlstm import MLstm
 from hopbound.mixers.moba import MixtureOfBlockAttention
 from hopbound.mixers.nsa import GatedSparseAttention
 from hopbound.mixers.poly import PolynomialAttention
 from hopbound.mixers.positions import Alibi, Encoding, Rotary
 from hopbound.mixers.retnet import Retention
 from hopbound.mixers.rfa import RandomFeatureAttention
+from hopbound.mixers.rglru import RgLru
+from hopbound.mixers.rwkv4 import Rwkv4
 from hopbound.mixers.rwkv6 import Rwkv6
 from hopbound.mixers.rwkv7 import Rwkv7
 from hopbound.mixers.shift import TokenShift
@@ -55,9 +60,14 @@ REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
     "deltaproduct": DeltaProduct,
     "gdn": GatedDeltaNet,
     "kda": KimiDeltaAttention,
+    "rwkv4": Rwkv4,
     "rwkv6": Rwkv6,
     "rwkv7": Rwkv7,
+    "mamba": Mamba,
     "mamba2": Mamba2,
+    "rglru": RgLru,
+    "mlstm": MLstm,
+    "loglinear": LogLinearAttention,
     "lightning": LightningAttention,
     "conv": CausalConvolution,
     "shift": TokenShift,

@@ -36,17 +36,18 @@ def causal_convolution(
     columns = torch.cat([past, u], dim=1)
     output = torch.stack([filter[j] * columns[:, kept - j : kept - j + time] for j in range(kept + 1)]).sum(dim=0)
     if mask is None or order is None:
-        return output, columns[:, time:]
+        return output, columns[:, time:].clone()  # a view would keep all columns alive
     last = mask.sum(dim=1)[:, None] + torch.arange(kept, device=u.device)
     output = torch.zeros_like(output).scatter(1, order.expand_as(output), output)
     return output, columns.gather(1, last[..., None].expand(-1, -1, u.shape[2]))
 
 
 class ShortConvolution(nn.Module):
-    """A causal convolution inside another mixer, then silu: c_t = silu(Σ_j w_j ⊙ u_{t-j})."""
+    """A causal convolution inside another mixer, then, unless said otherwise, silu: c_t = silu(Σ_j w_j ⊙ u_{t-j})."""
 
-    def __init__(self, channels: int, kernel: int) -> None:
+    def __init__(self, channels: int, kernel: int, *, activated: bool = True) -> None:
         super().__init__()
+        self.activated = activated
         self.filter = nn.Parameter(torch.randn(kernel, channels) * kernel**-0.5)
 
     def forward(
@@ -57,7 +58,7 @@ class ShortConvolution(nn.Module):
     ) -> tuple[Float[Tensor, "batch time channels"], Float[Tensor, "batch past channels"]]:
         """As `causal_convolution`, activated."""
         convolved, past = causal_convolution(u, self.filter, past, mask)
-        return silu(convolved), past
+        return silu(convolved) if self.activated else convolved, past
 
 
 class Convolution(Mixer[Columns, Tensor]):

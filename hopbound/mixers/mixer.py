@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hopbound.architecture import MixerSpec
+from hopbound.errors import InputError
 from hopbound.mixers.chunks import CHUNK
 
 State = TypeVar("State")
@@ -82,7 +83,12 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
             x: what the tokens hold.
             state: after the tokens before them; None: there are none.
             mask: True for tokens that count; None: all do.
+
+        Raises:
+            InputError: `x` has another shape.
         """
+        if x.dim() != 3 or x.shape[2] != self.width:
+            raise InputError("x", f"shape {tuple(x.shape)}", f"[batch, time, width={self.width}]")
         output, state = self.mix(x, state, mask)
         return (output if mask is None else output.masked_fill(~mask[..., None], 0)), state
 

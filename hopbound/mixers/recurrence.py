@@ -72,6 +72,10 @@ class Recurrence(Mixer[MatrixState, State | Convolved[State]], Generic[State]):
         """The projections that decide whether a token changes the state: the keys, where there are no others."""
         return (self.key.weight,)
 
+    def query_weights(self) -> Sequence[Float[Tensor, "out width"]]:
+        """The projections that are read at the token itself: the queries, where there are no others."""
+        return (self.query.weight,)
+
     def writers(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
         """`changes_state` where there is no short convolution: all may."""
         return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
@@ -125,7 +129,7 @@ class Recurrence(Mixer[MatrixState, State | Convolved[State]], Generic[State]):
 
     def reads(self) -> Reads:
         """Queries where the output is wanted; of the writers what decides that they write, and their values."""
-        query, gate = columns_read(self.query.weight), columns_read(*self.gate_weights())
+        query, gate = columns_read(*self.query_weights()), columns_read(*self.gate_weights())
         memory = gate | columns_read(self.value.weight)
         if self.short is not None:  # all of it is mixed with what stood before, so that all of it is past
             gate = memory = memory | query

@@ -133,6 +133,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.parametrize("json_", [False, True], ids=["text", "json"])
+@pytest.mark.usefixtures("without_mamba")
 def test_wrong_input(
     line: str, field: str, given: str, json_: bool, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -294,6 +295,7 @@ def test_layers_are_counted_alike(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"layer {layer[1]}, carry" in refused
 
 
+@pytest.mark.usefixtures("without_mamba")
 def test_a_mixer_without_weights_is_said_to_have_none(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before: Files = contents(work)
     said = hopbound('build "mamba full" --hops 1 --m 2 --out model', capsys).error

@@ -224,6 +224,7 @@ def test_other_layouts_are_refused(task: FunctionComposition) -> None:
         build("3*full", task)
 
 
+@pytest.mark.usefixtures("without_mamba")
 def test_layers_that_cannot_be_run_are_refused() -> None:
     with pytest.raises(InputError, match=r"^mixer: got 'mamba', expected one that can be run"):
         build("3*full mamba", TINY[2][0])

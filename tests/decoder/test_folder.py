@@ -136,6 +136,7 @@ def test_bytes_that_are_no_text(folder: Path) -> None:
         (lambda d: d.update(claim="yes"), "claim"),
     ],
 )
+@pytest.mark.usefixtures("without_mamba")
 def test_altered_json(folder: Path, change: Callable[[dict[str, Any]], object], expected: str) -> None:
     edit(folder, change)
     message = reason(folder)

@@ -26,7 +26,7 @@ SIZES = {
     "groups": 2,
     "k": 2,
     "block": 4,
-    "levels": 7,
+    "levels": 9,
     "budget": 5,
     "recent": 2,
     "retrievals": 3,
@@ -57,6 +57,9 @@ VARIANTS: dict[str, tuple[str, dict[str, int]]] = {
     "delta beta 2": ("delta", {"beta": 2}),
     "deltaproduct conv": ("deltaproduct", {"conv": 3, "steps": 3, "beta": 2}),
     "mamba2 conv": ("mamba2", {"conv": 4}),
+    "mamba conv": ("mamba", {"conv": 3}),
+    "mlstm conv": ("mlstm", {"conv": 3}),
+    "rglru conv": ("rglru", {"conv": 3}),
 }
 every_mixer = pytest.mark.parametrize("name", VARIANTS)
 

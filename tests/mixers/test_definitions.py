@@ -229,6 +229,85 @@ def rwkv7(mixer: Mixer[Any, Any], x: Array) -> Array:
     return out.reshape(time, -1) @ weight(mixer, "out.weight").T
 
 
+def channels(mixer: Mixer[Any, Any], x: Array, *, activated: bool) -> Array:
+    """What a recurrence over channels is made from, behind its convolution."""
+    u = x @ weight(mixer, "channel.weight").T
+    if "short.filter" not in mixer.state_dict():
+        return u
+    taps = weight(mixer, "short.filter")
+    sums = np.array([sum(taps[j] * u[t - j] for j in range(min(len(taps), t + 1))) for t in range(len(u))])
+    return silu(sums) if activated else sums
+
+
+def affine(mixer: Mixer[Any, Any], name: str, u: Array) -> Array:
+    return u @ weight(mixer, f"{name}.weight").T + weight(mixer, f"{name}.bias")
+
+
+def real_gated(mixer: Mixer[Any, Any], x: Array) -> Array:
+    u = channels(mixer, x, activated=False)
+    r, i = sigmoid(affine(mixer, "forget", u)), sigmoid(affine(mixer, "admit", u))
+    a = sigmoid(-weight(mixer, "rate")) ** (8 * r)  # exp(-softplus(Λ)) = sigmoid(-Λ)
+    h, out = np.zeros(u.shape[1]), []
+    for t in range(len(x)):
+        h = a[t] * h + np.sqrt(1 - a[t] ** 2) * i[t] * u[t]
+        out.append(h)
+    return np.array(out) @ weight(mixer, "out.weight").T
+
+
+def mamba(mixer: Mixer[Any, Any], x: Array) -> Array:
+    u = channels(mixer, x, activated=True)
+    B, C = u @ weight(mixer, "write.weight").T, u @ weight(mixer, "read.weight").T
+    step = np.log(1 + np.exp(affine(mixer, "step", u)))
+    rates, out = np.exp(weight(mixer, "log_rate")), np.zeros_like(u)
+    for c in range(u.shape[1]):
+        h = np.zeros(B.shape[1])
+        for t in range(len(x)):
+            h = np.exp(-rates[c] * step[t, c]) * h + step[t, c] * u[t, c] * B[t]
+            out[t, c] = h @ C[t] + weight(mixer, "skip")[c] * u[t, c]
+    return out @ weight(mixer, "out.weight").T
+
+
+def rwkv4(mixer: Mixer[Any, Any], x: Array) -> Array:
+    """The average written out, with no state and no maximum."""
+    r, k, v = (x @ weight(mixer, f"{name}.weight").T for name in ("receptance", "key", "value"))
+    rate, boost, out = np.exp(weight(mixer, "log_rate")), weight(mixer, "boost"), np.zeros_like(v)
+    for t in range(len(x)):
+        weights = [np.exp(k[s] - (t - 1 - s) * rate) for s in range(t)] + [np.exp(boost + k[t])]
+        out[t] = sum(w * v[s] for s, w in enumerate(weights)) / sum(weights)
+    return (sigmoid(r) * out) @ weight(mixer, "out.weight").T
+
+
+def exponential_gates(mixer: Mixer[Any, Any], x: Array) -> Array:
+    """Weights of all earlier tokens written out, with no maximum."""
+    q, k, v = projected(mixer, x)
+    i, f = np.exp(affine(mixer, "admit", x)), sigmoid(affine(mixer, "forget", x))
+    out = np.zeros(v.shape)
+    for h in range(mixer.spec.heads):
+        for t in range(len(x)):
+            kept = [i[s, h] * np.prod(f[s + 1 : t + 1, h]) for s in range(t + 1)]
+            weights = [w * (q[t, h] @ k[s, h]) / np.sqrt(mixer.spec.head_dim) for s, w in enumerate(kept)]
+            m = max(np.log(kept[-1]), max(np.log(kept)), np.log(np.prod(f[: t + 1, h])))
+            # The guard of 1e-6 is added to what has been divided by e^m.
+            least = max(abs(sum(weights)), 1.0) + 1e-6 * np.exp(m)
+            out[t, h] = sum(w * v[s, h] for s, w in enumerate(weights)) / least
+    return out.reshape(len(x), -1) @ weight(mixer, "out.weight").T
+
+
+def log_linear(mixer: Mixer[Any, Any], x: Array) -> Array:
+    """Pair by pair: the level is that of the highest digit in which two numbers differ."""
+    q, k, v = projected(mixer, x)
+    rate = np.log(1 + np.exp(x @ weight(mixer, "rate.weight").T + weight(mixer, "rate_bias")))
+    decay = np.exp(-np.exp(weight(mixer, "log_rate_scale")) * rate)
+    share = np.log(1 + np.exp(affine(mixer, "share", x))).reshape(len(x), mixer.spec.heads, -1)
+    out = np.zeros(v.shape)
+    for h in range(mixer.spec.heads):
+        for t in range(len(x)):
+            for s in range(t + 1):
+                level = (t ^ s).bit_length()
+                out[t, h] += share[t, h, level] * np.prod(decay[s + 1 : t + 1, h]) * (q[t, h] @ k[s, h]) * v[s, h]
+    return out.reshape(len(x), -1) @ weight(mixer, "out.weight").T
+
+
 def kimi(mixer: Mixer[Any, Any], x: Array) -> Array:
     rate = np.log(1 + np.exp(x @ weight(mixer, "rate.weight").T + weight(mixer, "rate_bias")))
     rate = rate.reshape(len(x), mixer.spec.heads, mixer.spec.head_dim)
@@ -442,9 +521,14 @@ DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "gla": gla,
     "hgrn2": hgrn2,
     "kda": kimi,
+    "rwkv4": rwkv4,
     "rwkv6": rwkv6,
     "rwkv7": rwkv7,
+    "mamba": mamba,
     "mamba2": mamba2,
+    "rglru": real_gated,
+    "mlstm": exponential_gates,
+    "loglinear": log_linear,
     "lightning": lightning,
 }
 

@@ -21,6 +21,11 @@ FORGETTING: dict[str, dict[str, float] | None] = {
     "gdn": {"rate.weight": 0.0, "rate_bias": 20.0, "log_rate_scale": 0.0, "strength.weight": 40.0},
     "kda": {"rate.weight": 0.0, "rate_bias": 20.0, "log_rate_scale": 0.0, "strength.weight": 40.0},
     "rwkv6": {"rate.weight": 0.0, "rate_bias": 2.995732273553991},  # log 20
+    "rwkv4": {"log_rate": 2.995732273553991},
+    "mamba": {"step.weight": 0.0, "step.bias": 20.0, "log_rate": 0.0},
+    "rglru": {"rate": 2.5, "forget.weight": 0.0, "forget.bias": 40.0},  # -8 softplus(2.5) = -20.6
+    "mlstm": {"forget.weight": 0.0, "forget.bias": -20.0},
+    "loglinear": {"rate.weight": 0.0, "rate_bias": 20.0, "log_rate_scale": 0.0},
     "mamba2": {"step.weight": 0.0, "step_bias": 20.0, "log_rate": 0.0},
 }
 

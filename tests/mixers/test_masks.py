@@ -28,7 +28,7 @@ def sparse_example(name: str, seed: int) -> Mixer[Any, Any]:
             zero[rng.integers(WIDTH)] = False
             if key == "out.weight":
                 parameter[zero] = 0.0
-            elif key.endswith("weight"):
+            elif key.endswith("weight") and parameter.dim() == 2 and parameter.shape[1] == WIDTH:  # reads the stream
                 parameter[:, zero] = 0.0
     return mixer
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import conv1d, normalize
+from torch.nn.functional import conv1d, logsigmoid, normalize, softplus
 
 from hopbound.mixers import Alibi, Rotary
 from hopbound.mixers.decayed import decayed_attention
 from hopbound.mixers.delta_rule import delta_rule
 from hopbound.mixers.dplr import dplr
 from hopbound.mixers.linear import EPSILON
+from hopbound.mixers.mlstm import MatrixMemory, matrix_memory
 from tests.mixers.examples import example, random_input
 from tests.mixers.peers import fla
 
@@ -394,3 +395,118 @@ def test_gated_attention_is_qwen3_next_s() -> None:
     still = torch.ones(1, TIME, 4), torch.zeros(1, TIME, 4)
     mask = torch.full((TIME, TIME), -torch.inf).triu(1)[None, None]
     near(mixer(x)[0], peer(x, still, mask)[0])
+
+
+def test_the_real_gated_unit_of_transformers() -> None:
+    """Its gates are block-diagonal: one block here. It takes the first token as it is: ours after one token of zeros.
+
+    Where the decay is nearly 1 the peer's 1 - a² has lost digits, ours has not; these rates stay away from there.
+    """
+    from transformers.models.recurrent_gemma.configuration_recurrent_gemma import RecurrentGemmaConfig
+    from transformers.models.recurrent_gemma.modeling_recurrent_gemma import RecurrentGemmaRglru
+
+    mixer: Any = example("rglru", torch.float32)
+    channels = mixer.spec.channels
+    config = RecurrentGemmaConfig(lru_width=channels, num_attention_heads=1, hidden_size=channels, num_hidden_layers=1)
+    peer: Any = RecurrentGemmaRglru(config)
+    with torch.no_grad():
+        peer.recurrent_param.copy_(mixer.rate)
+        for ours, name in ((mixer.admit, "input"), (mixer.forget, "recurrent")):
+            getattr(peer, f"{name}_gate_weight").copy_(ours.weight.T[None])
+            getattr(peer, f"{name}_gate_bias").copy_(ours.bias[None])
+    u = torch.randn(2, TIME, channels, generator=torch.Generator().manual_seed(0))
+    h = torch.randn(2, channels, generator=torch.Generator().manual_seed(1))
+    given = {"u": u.requires_grad_(), "h": h.requires_grad_()}
+
+    def ours_(u: Tensor, h: Tensor) -> Result:
+        return mixer.recur(u, h, None)
+
+    def theirs(u: Tensor, h: Tensor) -> Result:
+        peer.recurrent_states = h
+        return peer(u, torch.arange(1, TIME + 1)[None]), peer.recurrent_states
+
+    assert agree(ours_, theirs, given) < 1e-5
+
+
+def test_mamba_is_transformers() -> None:
+    """The whole mixer: its thin step projection multiplied out, its gate, which stands outside here, wide open."""
+    from transformers.models.mamba.configuration_mamba import MambaConfig
+    from transformers.models.mamba.modeling_mamba import MambaMixer
+
+    mixer: Any = example("mamba conv", torch.float32, conv=4)
+    channels, state = mixer.spec.channels, mixer.spec.state
+    config = MambaConfig(hidden_size=6, state_size=state, time_step_rank=channels, num_hidden_layers=1)
+    config.intermediate_size = channels
+    with torch.random.fork_rng(devices=[]):
+        peer: Any = MambaMixer(config, 0)
+        peer.in_proj = torch.nn.Linear(6, 2 * channels)
+    open_gate = 1.2784645427610738  # silu of it is 1
+    with torch.no_grad():
+        peer.in_proj.weight.copy_(torch.cat([mixer.channel.weight, torch.zeros(channels, 6)]))
+        peer.in_proj.bias.copy_(torch.cat([torch.zeros(channels), torch.full((channels,), open_gate)]))
+        peer.conv1d.weight.copy_(mixer.short.filter.flip(0).T[:, None])
+        peer.conv1d.bias.zero_()
+        peer.x_proj.weight.copy_(torch.cat([torch.eye(channels), mixer.write.weight, mixer.read.weight]))
+        peer.dt_proj.weight.copy_(mixer.step.weight)
+        peer.dt_proj.bias.copy_(mixer.step.bias)
+        peer.A_log.copy_(mixer.log_rate)
+        peer.D.copy_(mixer.skip)
+        peer.out_proj.weight.copy_(mixer.out.weight)
+        if peer.out_proj.bias is not None:
+            peer.out_proj.bias.zero_()
+    x = random_input(TIME, dtype=torch.float32)
+    expected = peer(x)
+    near(mixer(x)[0], expected[0] if isinstance(expected, tuple) else expected)
+
+
+def test_the_average_of_rwkv4_is_transformers() -> None:
+    from transformers.models.rwkv.modeling_rwkv import rwkv_linear_attention_cpu
+
+    mixer: Any = example("rwkv4", torch.float32)
+    x = random_input(TIME, dtype=torch.float32)
+    _, state = mixer(random_input(9, dtype=torch.float32, seed=3))
+    average, last = rwkv_linear_attention_cpu(
+        mixer.log_rate,
+        mixer.boost,
+        mixer.key(x),
+        mixer.value(x),
+        state=[state.numerator, state.denominator, state.maximum],
+        return_state=True,
+    )
+    output, after = mixer(x, state)
+    near(output, mixer.out(mixer.receptance(x).sigmoid() * average))
+    for ours, theirs in zip((after.numerator, after.denominator, after.maximum), last, strict=True):
+        near(ours, theirs)
+
+
+@pytest.mark.parametrize("form", ["mlstm_recurrent_sequence_native", "mlstm_chunkwise_native_autograd"])
+def test_the_matrix_memory_of_xlstm_is_transformers(form: str) -> None:
+    """States are compared as they are, not as they are kept: divided by another maximum they are another number."""
+    from transformers.models.xlstm import modeling_xlstm
+
+    def ours(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor) -> Result:
+        empty = MatrixMemory(torch.zeros(2, 3, KEY, VALUE), torch.zeros(2, 3, KEY), torch.zeros(2, 3))
+        output, memory = matrix_memory(q, k, v, logsigmoid(f), i, empty, chunk=16)
+        return output, memory.matrix * memory.maximum.exp()[..., None, None]
+
+    def peer(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor) -> Result:
+        options = {"chunk_size": 16} if "chunkwise" in form else {}
+        output, (matrix, _, maximum) = getattr(modeling_xlstm, form)(q, k, v, i, f, return_last_states=True, **options)
+        return output, matrix * maximum.exp().reshape(2, 3, 1, 1)
+
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"q": (KEY,), "k": (KEY,), "v": (VALUE,), "i": (), "f": ()}
+    given = {key: torch.randn(2, 3, 64, *more, generator=generator).requires_grad_() for key, more in shapes.items()}
+    assert agree(ours, peer, given) < 1e-5
+
+
+def test_log_linear_attention_is_fla_s() -> None:
+    mixer: Any = example("loglinear", torch.float32)
+    x, heads = random_input(TIME, dtype=torch.float32), mixer.spec.heads
+    q, k, v, _ = mixer.projected(x)
+    rate = softplus(mixer.rate(x) + mixer.rate_bias)
+    decay = -mixer.log_rate_scale.exp() * rate
+    share = softplus(mixer.share(x)).unflatten(-1, (heads, -1))
+    function = fla("log_linear_attn/naive", "naive_log_linear_attn")
+    o = function(turned(q), turned(k), turned(v), decay, share)
+    near(mixer(x)[0], mixer.out(o.flatten(2)))
