@@ -209,6 +209,8 @@ def test_the_formulas_of_the_table(name: str) -> None:
         "beta": 2,
         "steps": 3,
         "gate": 1,
+        "global_tokens": 47,
+        "random": 3,
         "budget": 31,
         "recent": 9,
         "floor": 10,
@@ -227,7 +229,9 @@ def test_the_formulas_of_the_table(name: str) -> None:
     if name == "shift":
         names["k"] = 2
 
-    def evaluate(formula: str) -> int:
+    names |= {"g": 47, "b": 13}
+
+    def evaluate(formula: str) -> float:
         if formula == "none":
             return 0
         formula, _, where = formula.replace("rotary part", "rotary").replace("²", "**2").partition(", r = ")
@@ -243,7 +247,7 @@ def test_the_formulas_of_the_table(name: str) -> None:
     held = mixer.elements
     assert evaluate(state) == held.state + held.conv + held.window
     assert evaluate(summary) == held.summary
-    assert evaluate(cache) == held.kv_per_token
+    assert evaluate(cache) == held.kv_per_token / held.kv_every
 
 
 def test_the_mixers_that_run() -> None:

@@ -2,6 +2,7 @@
 
 from hopbound.architecture.mixer import Elements, Kind, MixerSpec, Precisions
 from hopbound.architecture.model import Architecture, Layer, LayerBits, Runs, runs
+from hopbound.architecture.parameters import mixer_parameters
 from hopbound.architecture.schedule import format_names, format_schedule, parse_layers, parse_schedule
 from hopbound.architecture.specs import ROWS, Defaults, Row, canonical_name, mixer_spec, spec_text
 
@@ -20,6 +21,7 @@ __all__ = [
     "canonical_name",
     "format_names",
     "format_schedule",
+    "mixer_parameters",
     "mixer_spec",
     "parse_layers",
     "parse_schedule",

@@ -13,6 +13,7 @@ All sizes count elements for one sequence; bits follow from the `Precisions` of 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from enum import Enum
+from fractions import Fraction
 from typing import ClassVar
 
 from hopbound.errors import InputError
@@ -73,6 +74,7 @@ class Elements:
         window: cached keys and values of the earlier tokens that a window or chunk can still see, at most.
         summary: what one query learns of the far past in a full mixer.
         kv_per_token: what each token adds to the cache for ever.
+        kv_every: it is added once for so many tokens.
         length_limit: the longest prompt for which these hold; None for every length.
     """
 
@@ -81,6 +83,7 @@ class Elements:
     window: int = 0
     summary: int = 0
     kv_per_token: int = 0
+    kv_every: int = 1
     length_limit: int | None = None
 
 
@@ -118,6 +121,6 @@ class MixerSpec(ABC):
         """Bits that one query learns of the far past (0 for mixers that are not full)."""
         return self.elements.summary * precisions.summary
 
-    def kv_bits_per_token(self, precisions: Precisions) -> int:
+    def kv_bits_per_token(self, precisions: Precisions) -> Fraction:
         """Bits that each token adds to the cache for ever."""
-        return self.elements.kv_per_token * precisions.kv
+        return Fraction(self.elements.kv_per_token * precisions.kv, self.elements.kv_every)

@@ -6,6 +6,7 @@ full layer, `σ_s` of those between full layers s and s+1, `σ_F` of those after
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from hopbound.architecture.mixer import Kind, MixerSpec, Precisions
@@ -119,9 +120,10 @@ class Architecture:
         return sum(mixer.state_bits(self.precisions) for layer in self.layers for mixer in layer.mixers)
 
     @property
-    def kv_bits_per_token(self) -> int:
+    def kv_bits_per_token(self) -> Fraction:
         """Bits that each token adds to the caches for ever."""
-        return sum(mixer.kv_bits_per_token(self.precisions) for layer in self.layers for mixer in layer.mixers)
+        parts = (mixer.kv_bits_per_token(self.precisions) for layer in self.layers for mixer in layer.mixers)
+        return sum(parts, Fraction(0))
 
     def layer_bits(self) -> tuple[tuple[LayerBits, ...], ...]:
         """The stack as layers in sequence: what each lets across a cut.

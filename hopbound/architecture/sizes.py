@@ -8,6 +8,9 @@
 | `NativeSparseAttention` | - | k (H + H (d_v + 2)) + H (3 d_v + 5) | H_kv (d_k + d_v) |
 | `SearchRetrieval` | - | S (R d_v + 2) | S d_k + R d_v |
 | `WindowAttention` | H_kv (d_k + d_v) (W - 1) | - | - |
+| `GlobalWindowAttention` | H_kv (d_k + d_v) (W - 1 + g), g global tokens | - | - |
+| `BlockSparseAttention` | - | H (d_v + 2) | H_kv (d_k + d_v) |
+| `TransientGlobalAttention` | H_kv (d_k + d_v) W | H (d_v + 2) + H_kv (d_k + d_v) | H_kv (d_k + d_v) a block |
 | `EvictingAttention` | H_kv budget (d_k + d_v + 1) [+ H_kv] | - | - |
 | `MatrixState` | levels · H (features d_v [+ features] [+ 1]) + convolution | - | - |
 | `GroupedState` | H d_head N + convolution | - | - |
@@ -244,6 +247,70 @@ class EvictingAttention(MixerSpec):
         return Elements(
             state=self.kv_heads * (self.budget + self.shared),
             window=self.kv_heads * self.budget * (self.head_dim + self.value_dim),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalWindowAttention(GroupedHeads):
+    """A window of `w` tokens, and the first `global_tokens` of all, which every later token sees."""
+
+    kind: ClassVar[Kind] = Kind.BOUNDED
+
+    w: int
+    global_tokens: int
+
+    @property
+    def elements(self) -> Elements:
+        """Keys and values of at most W - 1 earlier tokens and of the global ones."""
+        one = self.kv_heads * (self.head_dim + self.value_dim)
+        return Elements(window=one * (self.w - 1 + self.global_tokens))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockSparseAttention(GroupedHeads):
+    """A window, the first tokens, and `random` earlier blocks of `block` tokens, drawn once for all inputs.
+
+    A drawn block may lie anywhere in the past, so that this is a full layer: every token is kept.
+    """
+
+    kind: ClassVar[Kind] = Kind.FULL
+
+    w: int
+    global_tokens: int
+    block: int
+    random: int
+
+    @property
+    def elements(self) -> Elements:
+        """As full attention."""
+        return Elements(
+            summary=self.heads * (self.value_dim + 2),
+            kv_per_token=self.kv_heads * (self.head_dim + self.value_dim),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransientGlobalAttention(GroupedHeads):
+    """A window of `w` tokens, and one summary of each completed block of `block` tokens."""
+
+    kind: ClassVar[Kind] = Kind.FULL
+
+    w: int
+    block: int
+
+    @property
+    def elements(self) -> Elements:
+        """Keys and values of the window, the sums of the block that is not complete, one key and value a block.
+
+        A block that a boundary cuts in two is summed up on the right: its left part is in the summary.
+        """
+        one = self.kv_heads * (self.head_dim + self.value_dim)
+        return Elements(
+            state=one,
+            window=one * (self.w - 1),
+            summary=self.heads * (self.value_dim + 2) + one,
+            kv_per_token=one,
+            kv_every=self.block,
         )
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from hopbound.architecture.mixer import MixerSpec
 from hopbound.architecture.sizes import (
     Attention,
+    BlockSparseAttention,
     ChannelState,
     Columns,
     EvictingAttention,
+    GlobalWindowAttention,
     GroupedState,
     LatentAttention,
     MatrixState,
@@ -22,6 +24,7 @@ from hopbound.architecture.sizes import (
     Pointwise,
     SearchRetrieval,
     SelectiveAttention,
+    TransientGlobalAttention,
     WindowAttention,
 )
 from hopbound.errors import InputError
@@ -187,6 +190,22 @@ ROWS: dict[str, Row] = {
         },
         about="compositional attention: `heads` searches, each chooses by a second softmax among `retrievals` values "
         "(arXiv 2110.09419)",
+    ),
+    "longformer": Row(
+        family=GlobalWindowAttention,
+        keys={**_WINDOW, "global_tokens": _number(1)},
+        about="a window and the first `global_tokens` tokens, which all later ones see (arXiv 2004.05150), causal",
+    ),
+    "bigbird": Row(
+        family=BlockSparseAttention,
+        keys={**_WINDOW, "global_tokens": _number(1), "block": _number(64), "random": _number(3)},
+        about="a window, the first tokens, `random` drawn earlier blocks of `block` tokens (arXiv 2007.14062), causal",
+    ),
+    "tglobal": Row(
+        family=TransientGlobalAttention,
+        keys={**_WINDOW, "block": _number(16)},
+        aliases=("transient_global",),
+        about="a window and a summary of each completed block (LongT5, arXiv 2112.07916), causal",
     ),
     "topk": Row(
         family=SelectiveAttention,

@@ -108,7 +108,7 @@ def map_demand(pointwise: "PointwiseMap | None", wanted: Bool[Tensor, " width"])
     if pointwise is None:
         return wanted
     units = pointwise.fall.weight[wanted].ne(0).any(dim=0)
-    return wanted | pointwise.rise.weight[units].ne(0).any(dim=0)
+    return wanted | pointwise.reads(units)
 
 
 def map_writes(pointwise: "PointwiseMap | None", width: int) -> Bool[Tensor, " width"]:
@@ -379,7 +379,7 @@ def _mapped(chunk: Chunk, pointwise: "PointwiseMap", need: Bool[Tensor, " width"
     """The chunk after a position-wise map, on the columns needed after it."""
     units = pointwise.fall.weight[need].ne(0).any(dim=0)
     value = chunk.value
-    hidden = pointwise.activation(value @ pointwise.rise.weight[units][:, chunk.columns].T + pointwise.rise.bias[units])
+    hidden = pointwise.hidden(value, chunk.columns, units)
     columns = need.nonzero()[:, 0]
     added = hidden @ pointwise.fall.weight[columns][:, units].T + pointwise.fall.bias[columns]
     mapped = value[..., torch.searchsorted(chunk.columns, columns)] + added

@@ -7,28 +7,37 @@ r"""The decoder: embedding, layers of mixers with position-wise maps between the
 
 This is the model class of arXiv 2602.01763, Section 2 (see docs/theory.md): a causal stack with position-wise maps.
 Two uses share it. *Built* models have codes by rule, no norm and hand-made weights; *trained* or random ones have
-tables, RMS norm and 1/√d scores.
+tables, RMS norm and 1/√d scores (`Decoder.from_schedule`). A map can be gated, h + W_2 (a(W_g n) ⊙ (W_1 n + b_1)) + b_2
+with n = norm(h); with silu this is SwiGLU (arXiv 2002.05202). Layers can share one set of weights, as the attention
+blocks of Zamba2.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from math import inf
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from hopbound.architecture import Architecture, Precisions, parse_schedule
+from hopbound.architecture import Architecture, Defaults, Precisions, mixer_parameters, parse_schedule
 from hopbound.decoder.codes import PositionCode, ReadoutCode, TokenCode, exactly, listed, whole
 from hopbound.errors import InputError, RejectedError
-from hopbound.mixers import Mixer, make_mixer
+from hopbound.mixers import Alibi, Encoding, Mixer, Rotary, make_mixer
+from hopbound.mixers.mixer import state_tensors, unpacked
+from hopbound.mixers.positions import encoding_to_json
 
 MAX_SYMBOLS = 2**26  # tokens or answers of a model that is read from a file: a row of logits must fit into memory
 ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
-NORMS = ("none", "rms")
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "none": lambda width: nn.Identity(),
+    "rms": nn.RMSNorm,
+    "layer": nn.LayerNorm,
+}
+MAPS = ("plain", "gated")
 SCORE_SCALES: dict[str, float | None] = {"one": 1.0, "rsqrt": None}
 
 
@@ -44,10 +53,13 @@ class DecoderConfig:
         width: of the residual stream.
         hidden: units of the position-wise map after each layer; 0: no map.
         activation: of the maps.
+        maps: plain, or gated.
         norm: before mixers, maps and readout.
         scores: scale of softmax scores: 1, or 1/√d_k.
         tokens: token code, or None for a table.
         positions: position code, a number of learned positions, or None for no positions.
+        encoding: of positions inside softmax attention, or None.
+        shared: for each layer the one whose weights it uses, itself or an earlier one; None: each its own.
         readout: readout code, or None for a table.
     """
 
@@ -58,11 +70,48 @@ class DecoderConfig:
     width: int
     hidden: tuple[int, ...]
     activation: Literal["relu", "gelu", "silu"]
-    norm: Literal["none", "rms"]
+    norm: Literal["none", "rms", "layer"]
     scores: Literal["one", "rsqrt"]
     tokens: TokenCode | None
     positions: PositionCode | int | None
     readout: ReadoutCode | None
+    maps: Literal["plain", "gated"] = "plain"
+    encoding: Encoding = None
+    shared: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        layers = self.architecture.layers
+        if len(self.hidden) != len(layers):
+            raise InputError("hidden", self.hidden, f"one number for each of {len(layers)} layers")
+        shared = self.shared or ()
+        if self.shared is not None and len(shared) != len(layers):
+            raise InputError("shared", shared, f"one number for each of {len(layers)} layers")
+        for index, other in enumerate(shared):
+            if not 0 <= other <= index or shared[other] != other:
+                raise InputError(
+                    "shared", shared, f"for layer {index} itself, or an earlier layer with its own weights"
+                )
+            if layers[other] != layers[index] or self.hidden[other] != self.hidden[index]:
+                raise InputError("shared", shared, f"layers {other} and {index} with the same mixers and hidden units")
+
+    @property
+    def own_layers(self) -> tuple[int, ...]:
+        """The layers that have weights of their own."""
+        return tuple(range(len(self.hidden))) if self.shared is None else tuple(sorted(set(self.shared)))
+
+    @property
+    def parameters(self) -> int:
+        """How many parameters the decoder has, shared ones once."""
+        norm = {"none": 0, "rms": self.width, "layer": 2 * self.width}[self.norm]
+        layers = self.architecture.layers
+        tables = (self.tokens is None) * self.vocabulary + (self.readout is None) * self.answers
+        count = norm + self.width * (tables + (self.positions if isinstance(self.positions, int) else 0))
+        for index in self.own_layers:
+            count += norm + sum(mixer_parameters(spec, self.width) for spec in layers[index].mixers)
+            if hidden := self.hidden[index]:
+                rising = 2 if self.maps == "gated" else 1
+                count += norm + hidden * ((1 + rising) * self.width + 1) + self.width
+        return count
 
     @property
     def architecture(self) -> Architecture:
@@ -85,6 +134,9 @@ class DecoderConfig:
             "tokens": self.tokens.to_json() if self.tokens else None,
             "positions": positions,
             "readout": self.readout.to_json() if self.readout else None,
+            "maps": self.maps,
+            "encoding": encoding_to_json(self.encoding),
+            "shared": None if self.shared is None else list(self.shared),
         }
 
     @classmethod
@@ -103,7 +155,7 @@ class DecoderConfig:
     def _from_json(cls, value: object) -> "DecoderConfig":
         keys = [field.name for field in fields(cls)]
         given = exactly(value, "model config", keys)
-        for key, allowed in (("activation", ACTIVATIONS), ("scores", SCORE_SCALES), ("norm", NORMS)):
+        for key, allowed in (("activation", ACTIVATIONS), ("scores", SCORE_SCALES), ("norm", NORMS), ("maps", MAPS)):
             if given[key] not in allowed:
                 raise RejectedError(f"{key}: {given[key]!r}, expected one of {', '.join(allowed)}")
         kinds = ("activation", "kv", "state", "summary")
@@ -114,7 +166,8 @@ class DecoderConfig:
             positions = PositionCode.from_json(positions, width)
         elif positions is not None:
             positions = whole(positions, "positions", 1)
-        config = cls(
+        shared = given["shared"]
+        return cls(
             schedule=str(given["schedule"]),
             precisions=Precisions(**{kind: whole(bits[kind], f"{kind} bits", 1) for kind in kinds}),
             vocabulary=whole(given["vocabulary"], "vocabulary", 1, MAX_SYMBOLS),
@@ -127,25 +180,60 @@ class DecoderConfig:
             tokens=None if given["tokens"] is None else TokenCode.from_json(given["tokens"], width),
             positions=positions,
             readout=None if given["readout"] is None else ReadoutCode.from_json(given["readout"], width),
+            maps=given["maps"],
+            encoding=_encoding(given["encoding"]),
+            shared=None if shared is None else tuple(whole(layer, "shared", 0) for layer in listed(shared, "shared")),
         )
-        if len(config.hidden) != len(config.architecture.layers):
-            raise RejectedError(f"hidden: {len(config.hidden)} numbers, expected one for each layer")
-        return config
+
+
+def _encoding(value: object) -> Encoding:
+    """From `encoding_to_json`."""
+    if value is None:
+        return None
+    kind = value.get("kind") if isinstance(value, dict) else value
+    if kind == "alibi":
+        exactly(value, "encoding", ["kind"])
+        return Alibi()
+    if kind != "rotary":
+        raise RejectedError(f"encoding: {kind!r}, expected rotary or alibi")
+    given = exactly(value, "encoding", ["kind", "base", "dims"])
+    base, dims = given["base"], given["dims"]
+    if not isinstance(base, float | int) or isinstance(base, bool) or not 1 < base < inf:
+        raise RejectedError(f"base: {base!r}, expected a number above 1")
+    return Rotary(float(base), None if dims is None else whole(dims, "dims", 2))
 
 
 class PointwiseMap(nn.Module):
-    """A map of each position for itself: h + W_2 a(W_1 norm(h) + b_1) + b_2."""
+    """A map of each position for itself: h + W_2 a(W_1 norm(h) + b_1) + b_2, or gated."""
 
-    def __init__(self, width: int, hidden: int, activation: str, norm: nn.Module) -> None:
+    def __init__(self, width: int, hidden: int, activation: str, norm: nn.Module, *, gated: bool) -> None:
         super().__init__()
         self.norm = norm
         self.activation = ACTIVATIONS[activation]
         self.rise = nn.Linear(width, hidden)
+        self.gate = nn.Linear(width, hidden, bias=False) if gated else None
         self.fall = nn.Linear(hidden, width)
 
     def forward(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time width"]:
         """The map, added to what it reads."""
-        return x + self.fall(self.activation(self.rise(self.norm(x))))
+        normed = self.norm(x)
+        risen = self.rise(normed)
+        hidden = self.activation(risen) if self.gate is None else self.activation(self.gate(normed)) * risen
+        return x + self.fall(hidden)
+
+    def reads(self, units: Bool[Tensor, " hidden"]) -> Bool[Tensor, " width"]:
+        """The columns that hidden units read."""
+        weights = [self.rise.weight] if self.gate is None else [self.rise.weight, self.gate.weight]
+        return torch.stack([weight[units].ne(0).any(dim=0) for weight in weights]).any(dim=0)
+
+    def hidden(
+        self, x: Float[Tensor, "*some columns"], columns: Int[Tensor, " columns"], units: Bool[Tensor, " hidden"]
+    ) -> Float[Tensor, "*some units"]:
+        """Hidden units, from those columns of the stream that they read, without a norm."""
+        risen = x @ self.rise.weight[units][:, columns].T + self.rise.bias[units]
+        if self.gate is None:
+            return self.activation(risen)
+        return self.activation(x @ self.gate.weight[units][:, columns].T) * risen
 
 
 class Block(nn.Module):
@@ -162,14 +250,17 @@ class Block(nn.Module):
         return [mixer for mixer in self.mixers if isinstance(mixer, Mixer)]
 
     def forward(
-        self, x: Float[Tensor, "batch time width"], states: Sequence[Any] | None
+        self,
+        x: Float[Tensor, "batch time width"],
+        states: Sequence[Any] | None,
+        mask: Bool[Tensor, "batch time"] | None = None,
     ) -> tuple[Float[Tensor, "batch time width"], list[Any]]:
         """Mix, then map."""
         mixers = self.each_mixer()
         normed = self.norm(x)
         after = []
         for mixer, state in zip(mixers, states or [None] * len(mixers), strict=True):
-            moved, state = mixer(normed, state)
+            moved, state = mixer(normed, state, mask)
             x = x + moved
             after.append(state)
         return (x if self.pointwise is None else self.pointwise(x)), after
@@ -177,9 +268,14 @@ class Block(nn.Module):
 
 @dataclass(frozen=True)
 class DecoderState:
-    """What the tokens so far left behind: how many they were, and each mixer's state, layer by layer."""
+    """What the tokens so far left behind.
 
-    seen: int
+    Attributes:
+        seen: how many tokens that count there were, in each example or in all alike.
+        layers: each mixer's state, layer by layer.
+    """
+
+    seen: Int[Tensor, " batch"] | int
     layers: list[list[Any]]
 
 
@@ -188,26 +284,99 @@ class Decoder(nn.Module):
 
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
-        architecture = config.architecture
-        if len(config.hidden) != len(architecture.layers):
-            raise InputError("hidden", config.hidden, f"one number for each of {len(architecture.layers)} layers")
+        layers = config.architecture.layers
         self.config = config
         scale = SCORE_SCALES[config.scores]
 
         def norm() -> nn.Module:
-            return nn.RMSNorm(config.width) if config.norm == "rms" else nn.Identity()
+            return NORMS[config.norm](config.width)
 
         self.token_table = None if config.tokens else nn.Embedding(config.vocabulary, config.width)
         learned = config.positions if isinstance(config.positions, int) else None
         self.position_table = None if learned is None else nn.Embedding(learned, config.width)
         blocks = []
-        for layer, hidden in zip(architecture.layers, config.hidden, strict=True):
-            mixers = [make_mixer(spec, config.width, scale) for spec in layer.mixers if spec.name != "mlp"]
-            pointwise = PointwiseMap(config.width, hidden, config.activation, norm()) if hidden else None
+        for index in config.own_layers:
+            specs, hidden = layers[index].mixers, config.hidden[index]
+            mixers = [make_mixer(spec, config.width, scale, config.encoding) for spec in specs if spec.name != "mlp"]
+            gated, activation = config.maps == "gated", config.activation
+            pointwise = PointwiseMap(config.width, hidden, activation, norm(), gated=gated) if hidden else None
             blocks.append(Block(mixers, norm(), pointwise))
         self.blocks = nn.ModuleList(blocks)
         self.final_norm = norm()
         self.readout_table = None if config.readout else nn.Linear(config.width, config.answers, bias=False)
+
+    @classmethod
+    def from_schedule(
+        cls,
+        schedule: str,
+        *,
+        vocabulary: int,
+        width: int = 64,
+        heads: int = 4,
+        head_dim: int = 16,
+        answers: int | None = None,
+        hidden: int | None = None,
+        maps: Literal["plain", "gated"] = "gated",
+        activation: Literal["relu", "gelu", "silu"] = "silu",
+        norm: Literal["none", "rms", "layer"] = "rms",
+        positions: Literal["none", "rotary", "alibi"] | int = "none",
+        shared: Sequence[int] | None = None,
+        defaults: Defaults | None = None,
+        precisions: Precisions | None = None,
+        seed: int = 0,
+    ) -> "Decoder":
+        """A decoder with seeded random weights for a schedule of the grammar, ready to be trained.
+
+        ```python
+        decoder = Decoder.from_schedule("6*(3*gdn full)", vocabulary=512, width=128, positions="rotary")
+        logits, state = decoder(tokens)
+        ```
+
+        Args:
+            schedule: in the grammar; what it leaves open comes from `heads`, `head_dim` and `defaults`.
+            vocabulary: number of tokens.
+            width: of the residual stream.
+            heads: of mixers that do not say.
+            head_dim: of mixers that do not say.
+            answers: number of logits; None: one a token of the vocabulary.
+            hidden: units of the position-wise map after each layer, 0: no maps; None: 4 width, gated 8/3 width.
+            maps: gated (with silu: SwiGLU), or plain.
+            activation: of the maps.
+            norm: before mixers, maps and readout: root mean square, layer norm, or none.
+            positions: `rotary` or `alibi` inside softmax attention, a number of learned positions, or `none`.
+            shared: for each layer the one whose weights it uses; None: each its own.
+            defaults: for what else the schedule leaves open (window, kernel); its heads and head_dim are not used.
+            precisions: bits an element, for the sizes that claims count.
+            seed: of the weights.
+
+        Raises:
+            InputError: a mixer cannot be run, or a number is out of range.
+        """
+        given = replace(defaults or Defaults(), heads=heads, head_dim=head_dim)
+        architecture = parse_schedule(schedule, given, precisions or Precisions())
+        for name, number in (("vocabulary", vocabulary), ("width", width), ("hidden", hidden or 1)):
+            if number < 1:
+                raise InputError(name, number, "a whole number from 1 on")
+        units = (8 * width // 3 if maps == "gated" else 4 * width) if hidden is None else hidden
+        encodings: dict[object, Encoding] = {"rotary": Rotary(), "alibi": Alibi()}
+        config = DecoderConfig(
+            schedule=str(architecture),
+            precisions=architecture.precisions,
+            vocabulary=vocabulary,
+            answers=vocabulary if answers is None else answers,
+            width=width,
+            hidden=(units,) * len(architecture.layers),
+            activation=activation,
+            maps=maps,
+            norm=norm,
+            scores="rsqrt",
+            tokens=None,
+            positions=positions if isinstance(positions, int) else None,
+            encoding=encodings.get(positions),
+            shared=None if shared is None else tuple(shared),
+            readout=None,
+        )
+        return cls.random(config, seed).train().requires_grad_(True)
 
     @classmethod
     def zeros(cls, config: DecoderConfig) -> "Decoder":
@@ -232,7 +401,7 @@ class Decoder(nn.Module):
         generator = torch.Generator().manual_seed(int.from_bytes(derived[:8], "little"))
         with torch.no_grad():
             for name, parameter in decoder.named_parameters():
-                if name.endswith("norm.weight"):
+                if name.endswith("norm.weight"):  # a layer norm's bias stays 0
                     parameter.fill_(1.0)
                 elif parameter.ndim == 2:
                     table = name in ("token_table.weight", "position_table.weight")
@@ -241,8 +410,10 @@ class Decoder(nn.Module):
         return decoder.eval().requires_grad_(False)
 
     def each_block(self) -> list[Block]:
-        """The layers, typed."""
-        return [block for block in self.blocks if isinstance(block, Block)]
+        """The layers, typed; one that shares its weights stands at each of its places."""
+        blocks = [block for block in self.blocks if isinstance(block, Block)]
+        own = self.config.own_layers
+        return [blocks[own.index(index)] for index in self.config.shared or own]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -266,20 +437,20 @@ class Decoder(nn.Module):
         assert self.token_table is not None
         return self.token_table(tokens)
 
-    def embed_positions(self, positions: Int[Tensor, " time"]) -> Float[Tensor, "time width"]:
+    def embed_positions(self, positions: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape width"]:
         """The position's part of the embedding.
 
         Raises:
             InputError: the rule or the table does not reach so far.
         """
         code = self.config.positions
-        if len(positions):
+        if code is not None and positions.numel():  # without a code any position will do
             self._check_length(int(positions.max()) + 1)
         if isinstance(code, PositionCode):
-            return code.encode(positions, self.config.width, self.dtype)
+            return code.encode(positions.flatten(), self.config.width, self.dtype).unflatten(0, positions.shape)
         if self.position_table is not None:
             return self.position_table(positions)
-        return torch.zeros(len(positions), self.config.width, dtype=self.dtype, device=positions.device)
+        return torch.zeros(*positions.shape, self.config.width, dtype=self.dtype, device=positions.device)
 
     def read_out(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch time answers"]:
         """Logits, in float32 at least."""
@@ -290,17 +461,48 @@ class Decoder(nn.Module):
         return self.readout_table(x).to(torch.promote_types(x.dtype, torch.float32))
 
     def forward(
-        self, tokens: Int[Tensor, "batch time"], state: DecoderState | None = None
+        self,
+        tokens: Int[Tensor, "batch time"],
+        state: DecoderState | None = None,
+        mask: Bool[Tensor, "batch time"] | None = None,
     ) -> tuple[Float[Tensor, "batch time answers"], DecoderState]:
-        """Logits at every token, and the state after the last: whole sequence, split, or one token at a time."""
-        seen = state.seen if state else 0
-        positions = torch.arange(seen, seen + tokens.shape[1], device=tokens.device)
-        x = self.embed_tokens(tokens) + self.embed_positions(positions)
-        after = []
+        """Logits at every token, and the state after the last: whole sequence, split, or one token at a time.
+
+        Args:
+            tokens: the next ones.
+            state: after those before them; None: there are none.
+            mask: True for tokens that count; the others, wherever they stand, are as if they were not there, and what
+                is computed at them means nothing. None: all count.
+        """
+        seen, time = state.seen if state else 0, tokens.shape[1]
+        if mask is None:
+            steps, after = torch.arange(time, device=tokens.device), seen + time
+        else:
+            steps, after = (mask.cumsum(dim=1) - 1).clamp(min=0), seen + mask.sum(dim=1)
+        start = seen[:, None] if isinstance(seen, Tensor) else seen
+        x = self.embed_tokens(tokens) + self.embed_positions(start + steps)
+        layers = []
         for index, block in enumerate(self.each_block()):
-            x, layer_state = block(x, state.layers[index] if state else None)
-            after.append(layer_state)
-        return self.read_out(x), DecoderState(seen + tokens.shape[1], after)
+            x, layer_state = block(x, state.layers[index] if state else None, mask)
+            layers.append(layer_state)
+        return self.read_out(x), DecoderState(after, layers)
+
+    def packed(
+        self, tokens: Int[Tensor, "1 total"], cu_seqlens: Int[Tensor, " bounds"]
+    ) -> Float[Tensor, "1 total answers"]:
+        """Logits for several sequences laid end to end, none of which sees another; as `Mixer.packed`.
+
+        Raises:
+            InputError: `cu_seqlens` does not run from 0 to the total without falling.
+        """
+        padded, mask = unpacked(tokens, cu_seqlens)
+        return self(padded, None, mask)[0][mask][None]
+
+    @staticmethod
+    def state_bytes(state: DecoderState) -> int:
+        """Bytes that the tensors of a state hold for one sequence; how many tokens there were is not counted."""
+        tensors = (tensor for layer in state.layers for held in layer for tensor in state_tensors(held))
+        return sum(tensor[0].numel() * tensor.element_size() for tensor in tensors if tensor.is_floating_point())
 
     @torch.no_grad()
     def final_logits(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch answers"]:

@@ -8,6 +8,7 @@ from hopbound.architecture import Architecture, MixerSpec
 from hopbound.errors import InputError
 from hopbound.mixers.adakv import AdaptiveBudgetAttention
 from hopbound.mixers.attention import SoftmaxAttention
+from hopbound.mixers.bigbird import BlockSparse
 from hopbound.mixers.chunk import ChunkAttention
 from hopbound.mixers.compositional import CompositionalAttention
 from hopbound.mixers.conv import CausalConvolution
@@ -21,9 +22,11 @@ from hopbound.mixers.kda import KimiDeltaAttention
 from hopbound.mixers.lightning import LightningAttention
 from hopbound.mixers.linear import LinearAttention
 from hopbound.mixers.loglinear import LogLinearAttention
+from hopbound.mixers.longformer import GlobalWindow
 from hopbound.mixers.mamba import Mamba
 from hopbound.mixers.mamba2 import Mamba2
 from hopbound.mixers.mixer import Mixer, Reads, Sight
+from hopbound.mixers.mla import MultiHeadLatentAttention
 from hopbound.mixers.mlstm import MLstm
 from hopbound.mixers.moba import MixtureOfBlockAttention
 from hopbound.mixers.nsa import GatedSparseAttention
@@ -36,7 +39,8 @@ from hopbound.mixers.rwkv4 import Rwkv4
 from hopbound.mixers.rwkv6 import Rwkv6
 from hopbound.mixers.rwkv7 import Rwkv7
 from hopbound.mixers.shift import TokenShift
-from hopbound.mixers.softmax import SoftmaxMixer
+from hopbound.mixers.softmax import SoftmaxMixer, TokenAttention
+from hopbound.mixers.tglobal import TransientGlobal
 from hopbound.mixers.topk import TopkAttention
 
 REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
@@ -46,8 +50,12 @@ REGISTRY: dict[str, type[Mixer[Any, Any]]] = {
     "topk": TopkAttention,
     "moba": MixtureOfBlockAttention,
     "nsa": GatedSparseAttention,
+    "mla": MultiHeadLatentAttention,
     "chunk": ChunkAttention,
     "block": ChunkAttention,
+    "longformer": GlobalWindow,
+    "bigbird": BlockSparse,
+    "tglobal": TransientGlobal,
     "h2o": HeavyHitterAttention,
     "adakv": AdaptiveBudgetAttention,
     "linear": LinearAttention,
@@ -91,7 +99,7 @@ def make_mixer(
     if spec.name not in REGISTRY:
         raise InputError("mixer", spec.name, f"one that can be run: {' '.join(REGISTRY)}")
     made = REGISTRY[spec.name]
-    if issubclass(made, SoftmaxMixer):
+    if issubclass(made, TokenAttention):
         return made(spec, width, attention_scale, encoding)
     return made(spec, width)
 

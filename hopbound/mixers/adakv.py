@@ -66,7 +66,7 @@ class AdaptiveBudgetAttention(Eviction[SharedBudget]):
         going = _rank(scores.masked_fill(~may_go, torch.inf).flatten(1)) < excess
         return alive & ~(may_go & going.view_as(alive))
 
-    def unpacked(self, state: SharedBudget) -> Entries:
+    def entries_of(self, state: SharedBudget) -> Entries:
         """Heads side by side."""
         held = state.held.detach().long()
         heads, places = self.spec.kv_heads, int(held.max())
@@ -81,7 +81,7 @@ class AdaptiveBudgetAttention(Eviction[SharedBudget]):
         scores = state.scores.detach().gather(1, index).unflatten(1, (heads, places))
         return Entries(keys, values, scores, place >= empty, gaps=True)
 
-    def packed(self, entries: Entries) -> SharedBudget:
+    def stored(self, entries: Entries) -> SharedBudget:
         """Head after head, without gaps: as many places as the row of the batch that holds most."""
         held, alive = entries.alive.sum(dim=-1), entries.alive.flatten(1)
         order = (~alive).byte().argsort(dim=1, stable=True)[:, : int(held.sum(dim=1).max())]

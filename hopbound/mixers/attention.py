@@ -34,9 +34,9 @@ class SoftmaxAttention(SoftmaxMixer[Attention | WindowAttention]):
             return self.attend_to_all(tokens)
         return self.attend_near(tokens, self.window)
 
-    def needed(self, seen: Int[Tensor, " batch"]) -> Int[Tensor, " batch"] | None:
+    def needed(self, seen: Int[Tensor, " batch"] | int) -> int | None:
         """All tokens, or the window without the token itself."""
-        return None if self.window is None else seen.clamp(max=self.window - 1)
+        return None if self.window is None else self.window - 1
 
     @property
     def sight(self) -> Sight:

@@ -22,7 +22,7 @@ class ChunkAttention(SoftmaxMixer[WindowAttention]):
         """Of the last w tokens those in the same chunk."""
         return self.attend_near(tokens, self.spec.w, chunk=self.spec.w)
 
-    def needed(self, seen: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
+    def needed(self, seen: Int[Tensor, " batch"] | int) -> Int[Tensor, " batch"] | int:
         """What is in the chunk so far."""
         return seen % self.spec.w
 

@@ -80,11 +80,11 @@ class Eviction(Mixer[EvictingAttention, State], Generic[State]):
         """Of the entries that are `alive`, those that stay; only `old` ones may go."""
 
     @abstractmethod
-    def unpacked(self, state: State) -> Entries:
+    def entries_of(self, state: State) -> Entries:
         """The entries of a state."""
 
     @abstractmethod
-    def packed(self, entries: Entries) -> State:
+    def stored(self, entries: Entries) -> State:
         """The state that holds the entries that are alive."""
 
     def mix(
@@ -100,13 +100,13 @@ class Eviction(Mixer[EvictingAttention, State], Generic[State]):
         if state is None:
             empty = torch.zeros(batch, spec.kv_heads, 0, dtype=accumulator(x.dtype), device=x.device)
             entries = Entries(keys[:, :, :0], values[:, :, :0], empty, empty.bool(), gaps=False)
-            state = self.packed(entries)
+            state = self.stored(entries)
         outputs = []
         pieces = (queries.split(self.chunk, dim=3), *(part.split(self.chunk, dim=2) for part in (keys, values)))
         counts = itertools.repeat(None) if mask is None else mask.split(self.chunk, dim=1)
         for (q, k, v), counted in zip(zip(*pieces, strict=True), counts, strict=False):
-            output, entries = self.attend(q, k, v, counted, self.unpacked(state))
-            state = self.packed(entries)
+            output, entries = self.attend(q, k, v, counted, self.entries_of(state))
+            state = self.stored(entries)
             outputs.append(output)
         return self.out(merge_heads(torch.cat(outputs, dim=2)).to(x.dtype)), state
 

@@ -67,4 +67,4 @@ def head_constants(
     rates: Float[Tensor, " heads"], like: Float[Tensor, "batch heads time dim"]
 ) -> Float[Tensor, "1 heads time"]:
     """A constant for each head, at every token, for all examples."""
-    return rates.to(like.dtype)[None, :, None].expand(1, *like.shape[1:3])
+    return rates.to(like)[None, :, None].expand(1, *like.shape[1:3])

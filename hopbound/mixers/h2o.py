@@ -52,12 +52,12 @@ class HeavyHitterAttention(Eviction[HeavyHitters]):
         least = scores.masked_fill(~old, torch.inf).argmin(dim=-1, keepdim=True)
         return alive.scatter(-1, least, alive.gather(-1, least) & ~full)
 
-    def unpacked(self, state: HeavyHitters) -> Entries:
+    def entries_of(self, state: HeavyHitters) -> Entries:
         """As it is held."""
         alive = torch.ones_like(state.scores, dtype=torch.bool) if state.alive is None else state.alive
         return Entries(state.keys, state.values, state.scores.detach(), alive, state.alive is not None)
 
-    def packed(self, entries: Entries) -> HeavyHitters:
+    def stored(self, entries: Entries) -> HeavyHitters:
         """The places that are alive moved to the end, and no more places than the budget."""
         order = entries.alive.byte().argsort(dim=-1, stable=True)[..., -self.spec.budget :]
         alive = entries.alive.gather(-1, order)

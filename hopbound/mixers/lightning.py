@@ -18,12 +18,11 @@ from hopbound.mixers.gated import DecayedRecurrence, Inputs, head_constants
 class LightningAttention(DecayedRecurrence):
     """Linear attention, without a normaliser, with activations and a fixed decay."""
 
-    slopes: Tensor
-
     def __init__(self, spec: MatrixState, width: int) -> None:
         super().__init__(spec, width)
-        heads = torch.arange(1, spec.heads + 1, dtype=torch.float64)
-        self.register_buffer("slopes", torch.exp2(-8 * heads / spec.heads), persistent=False)
+        # No buffer, which casts of the module would round: float64 wherever the weights are.
+        heads = torch.arange(1, spec.heads + 1, dtype=torch.float64, device="cpu")
+        self.slopes = torch.exp2(-8 * heads / spec.heads)
 
     def inputs(
         self,

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from hopbound.architecture import MixerSpec
@@ -101,6 +101,21 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
     ) -> tuple[Float[Tensor, "batch time width"], State]:
         """As `forward`; the outputs of tokens that do not count may be anything finite."""
 
+    def packed(
+        self, x: Float[Tensor, "1 total width"], cu_seqlens: Int[Tensor, " bounds"]
+    ) -> Float[Tensor, "1 total width"]:
+        """Outputs for several sequences laid end to end, none of which sees another.
+
+        Args:
+            x: the sequences one after the other.
+            cu_seqlens: where each begins, and at last the total, as in flash-linear-attention.
+
+        Raises:
+            InputError: `cu_seqlens` does not run from 0 to the total without falling.
+        """
+        padded, mask = unpacked(x, cu_seqlens)
+        return self(padded, None, mask)[0][mask][None]
+
     @property
     @abstractmethod
     def sight(self) -> Sight:
@@ -136,6 +151,22 @@ def state_tensors(state: object) -> list[Tensor]:
     if isinstance(state, Tensor):
         return [state]
     return [tensor for part in vars(state).values() for tensor in state_tensors(part)] if is_dataclass(state) else []
+
+
+def unpacked(
+    x: Shaped[Tensor, "1 total *rest"], cu_seqlens: Int[Tensor, " bounds"]
+) -> tuple[Shaped[Tensor, "batch time *rest"], Bool[Tensor, "batch time"]]:
+    """Sequences laid end to end as a batch, filled up on the right, and which tokens count.
+
+    Raises:
+        InputError: `cu_seqlens` does not run from 0 to the total without falling.
+    """
+    lengths, total = cu_seqlens.diff(), x.shape[1]
+    if len(cu_seqlens) < 2 or cu_seqlens[0] != 0 or cu_seqlens[-1] != total or (lengths < 0).any():
+        raise InputError("cu_seqlens", cu_seqlens.tolist(), f"numbers that do not fall, from 0 to {total}")
+    places = torch.arange(int(lengths.max()), device=x.device)
+    index = (cu_seqlens[:-1, None] + places).clamp(max=max(total - 1, 0))
+    return x[0, index], places < lengths[:, None]
 
 
 def columns_read(*weights: Float[Tensor, "_ width"]) -> Bool[Tensor, "width"]:

@@ -65,3 +65,14 @@ class Alibi:
 
 
 Encoding = Rotary | Alibi | None
+
+
+def encoding_to_json(encoding: Encoding) -> dict[str, object] | None:
+    """As a JSON object."""
+    match encoding:
+        case Rotary():
+            return {"kind": "rotary", "base": encoding.base, "dims": encoding.dims}
+        case Alibi():
+            return {"kind": "alibi"}
+        case None:
+            return None

@@ -17,12 +17,11 @@ from hopbound.mixers.gated import DecayedRecurrence, Inputs, head_constants
 class Retention(DecayedRecurrence):
     """Linear attention, without a normaliser, whose state fades at a fixed rate."""
 
-    log_rates: Tensor
-
     def __init__(self, spec: MatrixState, width: int) -> None:
         super().__init__(spec, width)
-        rates = torch.log1p(-torch.exp2(-5 - torch.arange(spec.heads, dtype=torch.float64)))
-        self.register_buffer("log_rates", rates, persistent=False)
+        # No buffer, which casts of the module would round: float64 wherever the weights are.
+        heads = torch.arange(spec.heads, dtype=torch.float64, device="cpu")
+        self.log_rates = torch.log1p(-torch.exp2(-5 - heads))
 
     def inputs(
         self,

@@ -22,16 +22,14 @@ SEED = 2103_02143
 class RandomFeatureAttention(NormalisedRecurrence):
     """Linear attention whose kernel approximates a Gaussian of unit queries and keys."""
 
-    directions: Tensor
-
     def __init__(self, spec: MatrixState, width: int) -> None:
         super().__init__(spec, width)
         generator = torch.Generator().manual_seed(SEED)
         shape = (spec.heads, spec.head_dim, spec.head_dim)
-        directions = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
-        self.register_buffer("directions", directions.to(self.key.weight.device))
+        # No buffer, which casts of the module would round: float64 wherever the weights are.
+        self.directions = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
 
     def features(self, u: Float[Tensor, "batch heads time dim"]) -> Float[Tensor, "batch heads time features"]:
         """Sines and cosines."""
-        angles = normalize(u, dim=-1) @ self.directions.to(u.dtype).transpose(-1, -2)
+        angles = normalize(u, dim=-1) @ self.directions.to(u).transpose(-1, -2)
         return torch.cat([angles.sin(), angles.cos()], dim=-1) * self.spec.head_dim**-0.5

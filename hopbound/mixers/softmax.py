@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from hopbound.architecture import MixerSpec
 from hopbound.architecture.sizes import GroupedHeads
 from hopbound.mixers.mixer import (
     Mixer,
@@ -35,6 +36,7 @@ from hopbound.mixers.mixer import (
 )
 from hopbound.mixers.positions import Alibi, Encoding, Rotary
 
+Spec = TypeVar("Spec", bound=MixerSpec)
 Heads = TypeVar("Heads", bound=GroupedHeads)
 LEAST_BLOCK = 16  # queries that are computed together, at least
 
@@ -47,13 +49,32 @@ class Cache:
         keys: of these tokens, turned to their positions.
         values: of these tokens.
         absent: how many places at the front hold no token, for each example; None: no place.
-        seen: how many tokens that count there were.
+        seen: how many tokens that count there were, in each example or in all alike.
+        beside: what a mixer keeps besides.
     """
 
     keys: Float[Tensor, "batch kv_heads past key_dim"]
     values: Float[Tensor, "batch kv_heads past value_dim"]
     absent: Int[Tensor, " batch"] | None
-    seen: Int[Tensor, " batch"]
+    seen: Int[Tensor, " batch"] | int
+    beside: "Beside | None" = None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Further entries that a mixer keeps, and sums that are still to become one.
+
+    Attributes:
+        keys: of the entries.
+        values: of the entries.
+        key_sum: of the tokens since the last entry; None: there are no sums.
+        value_sum: of the tokens since the last entry; None: there are no sums.
+    """
+
+    keys: Float[Tensor, "batch kv_heads entries key_dim"]
+    values: Float[Tensor, "batch kv_heads entries value_dim"]
+    key_sum: Float[Tensor, "batch kv_heads key_dim"] | None = None
+    value_sum: Float[Tensor, "batch kv_heads value_dim"] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,13 +87,17 @@ class Tokens:
         values: of all.
         absent: how many places at the front hold no token, for each example; None: no place.
         seen: how many tokens that count there were before the new ones.
+        added: how many of the new ones count, the first ones.
+        beside: what the mixer kept besides.
     """
 
     queries: Float[Tensor, "batch heads time key_dim"]
-    keys: Float[Tensor, "batch kv_heads total key_dim"]
+    keys: Float[Tensor, "batch kv_heads total kept_dim"]
     values: Float[Tensor, "batch kv_heads total value_dim"]
     absent: Int[Tensor, " batch"] | None
     seen: Int[Tensor, " batch"]
+    added: Int[Tensor, " batch"]
+    beside: Beside | None
 
     @property
     def time(self) -> int:
@@ -85,26 +110,72 @@ class Tokens:
         return self.keys.shape[2]
 
 
-class SoftmaxMixer(Mixer[Heads, Cache], Generic[Heads]):
-    """Attention of heads to earlier tokens of the same layer."""
+@dataclass(frozen=True)
+class Extra:
+    """Entries beside the tokens near a query, each seen from a position on.
 
-    def __init__(self, spec: Heads, width: int, scale: float | None = None, encoding: Encoding = None) -> None:
+    Attributes:
+        keys: of the entries.
+        values: of the entries.
+        since: the first position from which each is seen.
+    """
+
+    keys: Float[Tensor, "batch kv_heads entries key_dim"]
+    values: Float[Tensor, "batch kv_heads entries value_dim"]
+    since: Int[Tensor, "batch entries"]
+
+
+class TokenAttention(Mixer[Spec, Cache], Generic[Spec]):
+    """Attention to earlier tokens, whatever queries, keys and values are made of."""
+
+    def __init__(self, spec: Spec, width: int, scale: float | None = None, encoding: Encoding = None) -> None:
         super().__init__(spec, width)
-        self.scale = spec.head_dim**-0.5 if scale is None else scale
+        self.scale = self.dim**-0.5 if scale is None else scale
         self.encoding = encoding
-        self.query = linear(width, spec.heads * spec.head_dim)
-        self.key = linear(width, spec.kv_heads * spec.head_dim)
-        self.value = linear(width, spec.kv_heads * spec.value_dim)
-        self.gate = linear(width, spec.heads * spec.value_dim) if spec.gate else None
-        self.out = linear(spec.heads * spec.value_dim, width)
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """How many coordinates queries and keys have when they meet."""
+
+    @abstractmethod
+    def projected(
+        self, x: Float[Tensor, "batch time width"]
+    ) -> tuple[
+        Float[Tensor, "batch heads time key_dim"],
+        Float[Tensor, "batch kv_heads time some_dim"],
+        Float[Tensor, "batch kv_heads time value_dim"],
+    ]:
+        """Queries, and keys and values as they are kept."""
+
+    @abstractmethod
+    def projected_back(
+        self, read: Float[Tensor, "batch time inner"], x: Float[Tensor, "batch time width"]
+    ) -> Float[Tensor, "batch time width"]:
+        """What the heads of the tokens `x` read, in the stream."""
+
+    def turned(
+        self,
+        queries: Float[Tensor, "batch heads time key_dim"],
+        keys: Float[Tensor, "batch kv_heads time some_dim"],
+        positions: Int[Tensor, "#batch time"],
+    ) -> tuple[Float[Tensor, "batch heads time key_dim"], Float[Tensor, "batch kv_heads time some_dim"]]:
+        """Queries and keys turned to their positions, if the encoding does so."""
+        if not isinstance(self.encoding, Rotary):
+            return queries, keys
+        return self.encoding.turn(queries, positions), self.encoding.turn(keys, positions)
 
     @abstractmethod
     def attend(self, tokens: Tokens) -> Float[Tensor, "batch heads time value_dim"]:
         """What the new tokens read, in the accumulator's precision."""
 
     @abstractmethod
-    def needed(self, seen: Int[Tensor, " batch"]) -> Int[Tensor, " batch"] | None:
-        """How many of the last of `seen` tokens later ones can see; None: all."""
+    def needed(self, seen: Int[Tensor, " batch"] | int) -> Int[Tensor, " batch"] | int | None:
+        """How many of the last of `seen` tokens later ones can see, at most; None: all."""
+
+    def kept_beside(self, tokens: Tokens) -> Beside | None:
+        """What is kept besides after the new tokens."""
+        return None
 
     def mix(
         self,
@@ -113,53 +184,39 @@ class SoftmaxMixer(Mixer[Heads, Cache], Generic[Heads]):
         mask: Bool[Tensor, "batch time"] | None,
     ) -> tuple[Float[Tensor, "batch time width"], Cache]:
         """Attend to the cached tokens and to the new ones."""
-        spec, (batch, time, _) = self.spec, x.shape
+        batch, time, _ = x.shape
         order = None if mask is None else mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
         placed = x if order is None else x.gather(1, order[..., None].expand_as(x))
-        queries, keys, values = (
-            split_heads(projection(placed), heads)
-            for projection, heads in (
-                (self.query, spec.heads),
-                (self.key, spec.kv_heads),
-                (self.value, spec.kv_heads),
-            )
+        queries, keys, values = self.projected(placed)
+        before = 0 if state is None else state.seen
+        seen, added = (
+            count if isinstance(count, Tensor) else torch.full((batch,), count, device=x.device)
+            for count in (before, time if mask is None else mask.sum(dim=1))
         )
-        seen = torch.zeros(batch, dtype=torch.int64, device=x.device) if state is None else state.seen
-        if isinstance(self.encoding, Rotary):
-            positions = seen[:, None] + torch.arange(time, device=x.device)
-            queries, keys = self.encoding.turn(queries, positions), self.encoding.turn(keys, positions)
-        absent = None
+        queries, keys = self.turned(queries, keys, seen[:, None] + torch.arange(time, device=x.device))
+        absent, beside = (None, None) if state is None else (state.absent, state.beside)
         if state is not None:
             keys, values = torch.cat([state.keys, keys], dim=2), torch.cat([state.values, values], dim=2)
-            absent = state.absent
-        tokens = Tokens(queries, keys, values, absent, seen)
+        tokens = Tokens(queries, keys, values, absent, seen, added, beside)
         output = merge_heads(self.attend(tokens)).to(x.dtype)
         if order is not None:
             output = torch.zeros_like(output).scatter(1, order[..., None].expand_as(output), output)
-        return self.projected_back(output, x), self._kept(tokens, mask)
+        return self.projected_back(output, x), self._kept(tokens, before, mask is not None)
 
-    def projected_back(
-        self, read: Float[Tensor, "batch time inner"], x: Float[Tensor, "batch time width"]
-    ) -> Float[Tensor, "batch time width"]:
-        """What the heads of the tokens `x` read, gated if there is a gate, in the stream."""
-        return self.out(read if self.gate is None else read * self.gate(x).sigmoid())
-
-    def _kept(self, tokens: Tokens, mask: Bool[Tensor, "batch time"] | None) -> Cache:
+    def _kept(self, tokens: Tokens, before: Int[Tensor, " batch"] | int, masked: bool) -> Cache:
         """The tokens that later ones can see, moved to the end."""
-        if mask is None and tokens.absent is None:
-            seen = tokens.seen + tokens.time
-            needed = self.needed(seen[:1])
-            # All examples have as many tokens, so that they keep as many.
-            kept = tokens.total if needed is None or not len(seen) else min(tokens.total, int(needed))
-            first = tokens.total - kept
-            return Cache(tokens.keys[:, :, first:].clone(), tokens.values[:, :, first:].clone(), None, seen)
-        past = tokens.total - tokens.time
-        added = torch.full_like(tokens.seen, tokens.time) if mask is None else mask.sum(dim=1)
-        seen = tokens.seen + added
+        beside = self.kept_beside(tokens)
+        if not masked and tokens.absent is None:  # all examples hold as many tokens, one after the other
+            needed = self.needed(before + tokens.time)
+            kept = needed if isinstance(needed, int) else tokens.total if needed is None else int(needed.max())
+            first = max(tokens.total - kept, 0)
+            keys, values = tokens.keys[:, :, first:].clone(), tokens.values[:, :, first:].clone()
+            return Cache(keys, values, None, before + tokens.time, beside)
+        past, added, seen = tokens.total - tokens.time, tokens.added, tokens.seen + tokens.added
         absent = torch.zeros_like(added) if tokens.absent is None else tokens.absent
         alive = past - absent + added
         needed = self.needed(seen)
-        kept = alive if needed is None else torch.minimum(alive, needed)
+        kept = alive if needed is None else alive.clamp(max=torch.as_tensor(needed, device=alive.device))
         places = int(kept.max()) if len(kept) else 0
         missing = places - kept
         index = (past + added - places)[:, None] + torch.arange(places, device=added.device)
@@ -169,12 +226,14 @@ class SoftmaxMixer(Mixer[Heads, Cache], Generic[Heads]):
             chosen = index.clamp(min=0)[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3])
             return x.gather(2, chosen).masked_fill(gone, 0)
 
-        return Cache(moved(tokens.keys), moved(tokens.values), missing, seen)
+        return Cache(moved(tokens.keys), moved(tokens.values), missing, seen, beside)
 
-    def attend_to_all(self, tokens: Tokens) -> Float[Tensor, "batch heads time value_dim"]:
-        """Each new token to all before it and to itself."""
+    def attend_to_all(
+        self, tokens: Tokens, chosen: Bool[Tensor, "batch time total"] | None = None
+    ) -> Float[Tensor, "batch heads time value_dim"]:
+        """Each new token to itself and to all before it, or of these to those that are `chosen`."""
         time, total, device = tokens.time, tokens.total, tokens.keys.device
-        if time == total and tokens.absent is None and not isinstance(self.encoding, Alibi):
+        if time == total and tokens.absent is None and chosen is None and not isinstance(self.encoding, Alibi):
             return self._dot_product(tokens.queries, tokens.keys, tokens.values, None)
         rows, columns = torch.arange(total - time, total, device=device), torch.arange(total, device=device)
         back = rows[:, None] - columns
@@ -182,10 +241,13 @@ class SoftmaxMixer(Mixer[Heads, Cache], Generic[Heads]):
         if tokens.absent is not None:
             alone = back == 0  # what has no place before it sees itself, so that it sees something
             visible = visible & ((columns >= tokens.absent[:, None, None, None]) | alone)
-        return self._dot_product(tokens.queries, tokens.keys, tokens.values, self._biased(visible, back))
+        if chosen is not None:
+            visible = visible & (chosen[:, None] | (back == 0))
+        mask = self._biased(visible, back, tokens.queries.shape[1], accumulator(tokens.queries.dtype))
+        return self._dot_product(tokens.queries, tokens.keys, tokens.values, mask)
 
     def attend_near(
-        self, tokens: Tokens, window: int, chunk: int | None = None
+        self, tokens: Tokens, window: int, chunk: int | None = None, extra: Extra | None = None
     ) -> Float[Tensor, "batch heads time value_dim"]:
         """Each new token to the last `window`, itself included, block by block: memory is linear in time.
 
@@ -193,6 +255,7 @@ class SoftmaxMixer(Mixer[Heads, Cache], Generic[Heads]):
             tokens: of which at most `window` - 1 are old.
             window: how many are seen, at most.
             chunk: only those are seen that stand in the same chunk of so many.
+            extra: what is seen besides.
         """
         time, total, device = tokens.time, tokens.total, tokens.keys.device
         batch, past = tokens.keys.shape[0], total - time
@@ -215,24 +278,34 @@ class SoftmaxMixer(Mixer[Heads, Cache], Generic[Heads]):
         least = torch.full((batch,), -past, device=device) if tokens.absent is None else tokens.absent - past
         held = places >= least[:, None, None]
         visible = visible & (held[:, :, None] | (back == 0))
+        asking = tokens.seen[:, None, None] + starts + rows
         if chunk is not None:
-            asking = tokens.seen[:, None, None] + starts + rows
             asked = tokens.seen[:, None, None] + places
             same = asking[..., :, None].div(chunk, rounding_mode="floor") == asked[..., None, :].div(
                 chunk, rounding_mode="floor"
             )
             visible = visible & same
-        mask = self._biased(visible.flatten(0, 1)[:, None], back)
+        mask = self._biased(visible.flatten(0, 1)[:, None], back, queries.shape[1], accumulator(queries.dtype))
+        if extra is not None:
+            assert mask.dtype is torch.bool  # no entry has a distance
+            since = (asking[..., None] >= extra.since[:, None, None, :]).flatten(0, 1)[:, None]
+            mask = torch.cat([since, mask], dim=-1)
+            keys = torch.cat([extra.keys.repeat_interleave(blocks, dim=0), keys], dim=2)
+            values = torch.cat([extra.values.repeat_interleave(blocks, dim=0), values], dim=2)
         output = self._dot_product(queries, keys, values, mask)
         return output.unflatten(0, (batch, blocks)).transpose(1, 2).flatten(2, 3)[:, :, :time]
 
     def _biased(
-        self, visible: Bool[Tensor, "some one time total"], back: Int[Tensor, "time total"]
+        self,
+        visible: Bool[Tensor, "some one time total"],
+        back: Int[Tensor, "time total"],
+        heads: int,
+        dtype: torch.dtype,
     ) -> Bool[Tensor, "some one time total"] | Float[Tensor, "some heads time total"]:
         """The mask, with the encoding's bias where there is one."""
         if not isinstance(self.encoding, Alibi):
             return visible
-        bias = self.encoding.bias(self.spec.heads, back).to(accumulator(self.query.weight.dtype))
+        bias = self.encoding.bias(heads, back).to(dtype)
         return torch.where(visible, bias, -torch.inf)
 
     def _dot_product(
@@ -244,7 +317,7 @@ class SoftmaxMixer(Mixer[Heads, Cache], Generic[Heads]):
     ) -> Float[Tensor, "batch heads time value_dim"]:
         """Scaled dot-product attention in the accumulator's precision; without a mask: causal."""
         wide = accumulator(queries.dtype)
-        group = self.spec.heads // self.spec.kv_heads
+        group = queries.shape[1] // keys.shape[1]
         if group > 1:
             keys, values = keys.repeat_interleave(group, dim=1), values.repeat_interleave(group, dim=1)
         return scaled_dot_product_attention(
@@ -255,6 +328,41 @@ class SoftmaxMixer(Mixer[Heads, Cache], Generic[Heads]):
             is_causal=mask is None,
             scale=self.scale,
         )
+
+
+class SoftmaxMixer(TokenAttention[Heads], Generic[Heads]):
+    """Attention of grouped heads."""
+
+    def __init__(self, spec: Heads, width: int, scale: float | None = None, encoding: Encoding = None) -> None:
+        super().__init__(spec, width, scale, encoding)
+        self.query = linear(width, spec.heads * spec.head_dim)
+        self.key = linear(width, spec.kv_heads * spec.head_dim)
+        self.value = linear(width, spec.kv_heads * spec.value_dim)
+        self.gate = linear(width, spec.heads * spec.value_dim) if spec.gate else None
+        self.out = linear(spec.heads * spec.value_dim, width)
+
+    @property
+    def dim(self) -> int:
+        """Those of a head."""
+        return self.spec.head_dim
+
+    def projected(
+        self, x: Float[Tensor, "batch time width"]
+    ) -> tuple[
+        Float[Tensor, "batch heads time key_dim"],
+        Float[Tensor, "batch kv_heads time key_dim"],
+        Float[Tensor, "batch kv_heads time value_dim"],
+    ]:
+        """Queries, keys and values of each head."""
+        spec = self.spec
+        keys, values = (split_heads(part(x), spec.kv_heads) for part in (self.key, self.value))
+        return split_heads(self.query(x), spec.heads), keys, values
+
+    def projected_back(
+        self, read: Float[Tensor, "batch time inner"], x: Float[Tensor, "batch time width"]
+    ) -> Float[Tensor, "batch time width"]:
+        """What the heads of the tokens `x` read, gated if there is a gate, in the stream."""
+        return self.out(read if self.gate is None else read * self.gate(x).sigmoid())
 
     def reads(self) -> Reads:
         """Queries and gates where the output is wanted, keys and values in the past."""

@@ -94,7 +94,7 @@ def test_hidden_must_fit_the_layers() -> None:
 
 def test_shapes_are_checked_at_run_time() -> None:
     with pytest.raises(jaxtyping.TypeCheckError):
-        random_decoder(config(MIXERS[0])).embed_positions(torch.zeros(1, 3, dtype=torch.int64))
+        random_decoder(config(MIXERS[0]))(torch.zeros(3, dtype=torch.int64))
 
 
 @pytest.mark.parametrize("coded", [False, True], ids=["tables", "codes"])
@@ -122,7 +122,17 @@ def test_a_missing_field_is_rejected(key: str) -> None:
     [
         {"color": 3},
         {"activation": "tanh"},
-        {"norm": "layer"},
+        {"norm": "batch"},
+        {"maps": "none"},
+        {"encoding": "rotary"},
+        {"encoding": {"kind": "sinus"}},
+        {"encoding": {"kind": "alibi", "base": 2.0}},
+        {"encoding": {"kind": "rotary", "base": 0.5, "dims": None}},
+        {"encoding": {"kind": "rotary", "base": 10.0, "dims": 0}},
+        {"shared": 0},
+        {"shared": []},
+        {"shared": [1]},
+        {"shared": [-1]},
         {"scores": "two"},
         {"precisions": {"bits": 4}},
         {"precisions": CODED["precisions"] | {"bits": 4}},

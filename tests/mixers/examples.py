@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hopbound.architecture import ROWS, MixerSpec, mixer_spec
 from hopbound.mixers import REGISTRY, Alibi, Encoding, Mixer, Rotary, make_mixer
+from hopbound.mixers.rfa import RandomFeatureAttention
 
 WIDTH = 6
 SIZES = {
@@ -22,6 +23,8 @@ SIZES = {
     "kernel": 4,
     "state": 3,
     "latent": 7,
+    "global_tokens": 2,
+    "random": 2,
     "rope_dim": 2,
     "groups": 2,
     "k": 2,
@@ -52,6 +55,10 @@ VARIANTS: dict[str, tuple[str, dict[str, int]]] = {
     "window rotary": ("window", {"gate": 1}),
     "window alibi": ("window", {}),
     "chunk rotary": ("chunk", {}),
+    "mla rotary": ("mla", {}),
+    "longformer rotary": ("longformer", {"w": 5, "global_tokens": 3, "gate": 1}),
+    "bigbird rotary": ("bigbird", {"w": 2, "block": 3}),
+    "tglobal gate": ("tglobal", {"w": 3, "block": 6, "gate": 1}),
     "linear conv": ("linear", {"conv": 3}),
     "gdn conv": ("gdn", {"conv": 4, "beta": 2}),
     "delta beta 2": ("delta", {"beta": 2}),
@@ -84,9 +91,8 @@ def example(name: str, dtype: torch.dtype = torch.float64, seed: int = 0, **size
     with torch.no_grad():
         for parameter in mixer.parameters():
             parameter.copy_(torch.from_numpy(0.6 * rng.standard_normal(tuple(parameter.shape))))
-        for key, buffer in mixer.named_buffers():
-            if key == "directions":  # so few random features are close to a kernel only where its argument is small
-                buffer.mul_(0.3)
+        if isinstance(mixer, RandomFeatureAttention):
+            mixer.directions.mul_(0.3)  # so few random features are close to a kernel only where its argument is small
     return mixer.to(dtype)
 
 

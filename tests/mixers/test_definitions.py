@@ -9,6 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from hopbound.mixers import REGISTRY, Alibi, Mixer, Rotary, SoftmaxAttention, SoftmaxMixer
+from hopbound.mixers.bigbird import hashed
+from hopbound.mixers.mla import MultiHeadLatentAttention
+from hopbound.mixers.rfa import RandomFeatureAttention
 from tests.mixers.examples import CHOOSE, every_mixer, example, random_input
 
 Array = NDArray[np.float64]
@@ -80,6 +83,79 @@ def attention(mixer: Mixer[Any, Any], x: Array) -> Array:
     if spec.gate:
         read = read * sigmoid(x @ weight(mixer, "gate.weight").T)
     return read @ weight(mixer, "out.weight").T
+
+
+def seen_by(mixer: Mixer[Any, Any], time: int) -> list[list[int]]:
+    """For each token the earlier ones that it sees, in longformer and bigbird."""
+    spec = mixer.spec
+    sets = [[s for s in range(t + 1) if t - s < spec.w or s < spec.global_tokens] for t in range(time)]
+    if spec.name == "bigbird":
+        for t, seen in enumerate(sets):
+            own = t // spec.block
+            mixed = [int(hashed(hashed(torch.tensor(own)) + b)) for b in range(own)]
+            drawn = sorted(range(own), key=lambda b: mixed[b])[: spec.random]
+            seen[:] = sorted({*seen, *(s for s in range(t + 1) if s // spec.block in drawn)})
+    return sets
+
+
+def chosen_attention(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec, time = mixer.spec, len(x)
+    assert isinstance(mixer, SoftmaxMixer)
+    q = per_head(weight(mixer, "query.weight"), x, spec.heads)
+    k = per_head(weight(mixer, "key.weight"), x, spec.kv_heads)
+    v = per_head(weight(mixer, "value.weight"), x, spec.kv_heads)
+    if isinstance(mixer.encoding, Rotary):
+        q, k = rotated(q, mixer.encoding.base), rotated(k, mixer.encoding.base)
+    read = np.zeros((time, spec.heads, spec.value_dim))
+    for t, seen in enumerate(seen_by(mixer, time)):
+        for h in range(spec.heads):
+            g = h * spec.kv_heads // spec.heads
+            weights = softmax([q[t, h] @ k[s, g] / np.sqrt(spec.head_dim) for s in seen])
+            read[t, h] = sum(a * v[s, g] for a, s in zip(weights, seen, strict=True))
+    read = read.reshape(time, -1)
+    if spec.gate:
+        read = read * sigmoid(x @ weight(mixer, "gate.weight").T)
+    return read @ weight(mixer, "out.weight").T
+
+
+def block_summaries(mixer: Mixer[Any, Any], x: Array) -> Array:
+    """What the tokens of a complete block hold is averaged, then projected."""
+    spec, time = mixer.spec, len(x)
+    q = per_head(weight(mixer, "query.weight"), x, spec.heads)
+    read = np.zeros((time, spec.heads, spec.value_dim))
+    for t in range(time):
+        means = [x[m * spec.block : (m + 1) * spec.block].mean(axis=0) for m in range((t + 1) // spec.block)]
+        entries = np.array([*means, *x[max(0, t - spec.w + 1) : t + 1]])
+        k = per_head(weight(mixer, "key.weight"), entries, spec.kv_heads)
+        v = per_head(weight(mixer, "value.weight"), entries, spec.kv_heads)
+        for h in range(spec.heads):
+            g = h * spec.kv_heads // spec.heads
+            weights = softmax([q[t, h] @ key / np.sqrt(spec.head_dim) for key in k[:, g]])
+            read[t, h] = weights @ v[:, g]
+    read = read.reshape(time, -1)
+    if spec.gate:
+        read = read * sigmoid(x @ weight(mixer, "gate.weight").T)
+    return read @ weight(mixer, "out.weight").T
+
+
+def latent(mixer: Mixer[Any, Any], x: Array) -> Array:
+    spec, time = mixer.spec, len(x)
+    assert isinstance(mixer, MultiHeadLatentAttention)
+    q = per_head(weight(mixer, "query.weight"), x, spec.heads)
+    shared, c = x @ weight(mixer, "key.weight").T, x @ weight(mixer, "latent.weight").T
+    if isinstance(mixer.encoding, Rotary):
+        base = mixer.encoding.base
+        q = np.concatenate([rotated(q[..., : spec.rope_dim], base), q[..., spec.rope_dim :]], axis=-1)
+        shared = rotated(shared[:, None], base)[:, 0]
+    made = per_head(weight(mixer, "key_of_latent.weight"), c, spec.heads)
+    v = per_head(weight(mixer, "value_of_latent.weight"), c, spec.heads)
+    read = np.zeros((time, spec.heads, spec.value_dim))
+    for t in range(time):
+        for h in range(spec.heads):
+            keys = [np.concatenate([shared[s], made[s, h]]) for s in range(t + 1)]
+            weights = softmax([q[t, h] @ key / np.sqrt(spec.rope_dim + spec.value_dim) for key in keys])
+            read[t, h] = weights @ v[: t + 1, h]
+    return read.reshape(time, -1) @ weight(mixer, "out.weight").T
 
 
 def linear(mixer: Mixer[Any, Any], x: Array) -> Array:
@@ -334,7 +410,8 @@ def polynomial(mixer: Mixer[Any, Any], x: Array) -> Array:
 
 
 def random_features(mixer: Mixer[Any, Any], x: Array) -> Array:
-    directions = weight(mixer, "directions")
+    assert isinstance(mixer, RandomFeatureAttention)
+    directions = mixer.directions.numpy()
 
     def kernel(h: int, q: Array, k: Array) -> float:
         apart = q / np.linalg.norm(q) - k / np.linalg.norm(k)
@@ -503,6 +580,10 @@ DEFINITIONS: dict[str, Callable[[Mixer[Any, Any], Array], Array]] = {
     "window": attention,
     "chunk": attention,
     "block": attention,
+    "mla": latent,
+    "longformer": chosen_attention,
+    "bigbird": chosen_attention,
+    "tglobal": block_summaries,
     "compositional": compositional,
     "topk": top_tokens,
     "moba": block_mixture,

@@ -145,18 +145,17 @@ def test_the_state_holds_what_the_spec_states(name: str) -> None:
     mixer, time = example(name), 41  # chunks of 7 hold most, 6, after so many tokens
     _, state = mixer(random_input(time, batch=3), None)
     held = mixer.spec.elements
-    if mixer.spec.kind is Kind.FULL:
-        assert mixer.carried_elements(state) == held.kv_per_token * time
-    else:
-        assert mixer.carried_elements(state) == held.state + held.conv + held.window
+    fixed = held.state + held.conv + held.window
+    assert mixer.carried_elements(state) == fixed + held.kv_per_token * (time // held.kv_every)
     assert mixer.carried_elements(state) == sum(tensor[0].numel() for tensor in tensors(state)) > 0
 
 
 @every_mixer
 def test_the_state_of_a_bounded_mixer_does_not_grow(name: str) -> None:
-    mixer = example(name)
-    sizes = [mixer.carried_elements(mixer(random_input(time), None)[1]) for time in (27, 27 * 3 + 2)]
-    assert sizes[1] * 27 == sizes[0] * 83 if mixer.spec.kind is Kind.FULL else sizes[1] == sizes[0]
+    mixer, held = example(name), example(name).spec.elements
+    sizes = [mixer.carried_elements(mixer(random_input(time), None)[1]) for time in (27, 83)]
+    assert sizes[1] - sizes[0] == held.kv_per_token * (83 // held.kv_every - 27 // held.kv_every)
+    assert (mixer.spec.kind is Kind.BOUNDED) == (sizes[1] == sizes[0])
 
 
 @every_mixer

@@ -161,7 +161,8 @@ def test_kimi_delta_attention_with_equal_channels_is_gated_deltanet() -> None:
 def test_gla_with_constant_gates_is_retnet() -> None:
     retention, gated, x = example("retnet"), example("gla"), random_input(TIME)
     gated.load_state_dict(retention.state_dict(), strict=False)
-    rates = retention.get_buffer("log_rates")
+    assert isinstance(retention, Retention)
+    rates = retention.log_rates
     with torch.no_grad():
         gated.get_parameter("gate.weight").zero_()
         gates = torch.special.logit((16 * rates).exp()).repeat_interleave(gated.spec.head_dim)

@@ -510,3 +510,42 @@ def test_log_linear_attention_is_fla_s() -> None:
     function = fla("log_linear_attn/naive", "naive_log_linear_attn")
     o = function(turned(q), turned(k), turned(v), decay, share)
     near(mixer(x)[0], mixer.out(o.flatten(2)))
+
+
+def test_latent_attention_is_deepseek_v3_s() -> None:
+    """The peer norms the latent, which stands outside here, and has the turned coordinates last."""
+    from transformers.models.deepseek_v3.configuration_deepseek_v3 import DeepseekV3Config
+    from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
+
+    mixer: Any = example("mla rotary", torch.float32)
+    spec = mixer.spec
+    config = DeepseekV3Config(
+        hidden_size=6,
+        num_attention_heads=spec.heads,
+        num_key_value_heads=spec.heads,
+        q_lora_rank=None,
+        kv_lora_rank=spec.latent,
+        qk_rope_head_dim=spec.rope_dim,
+        qk_nope_head_dim=spec.value_dim,
+        v_head_dim=spec.value_dim,
+        rope_interleave=False,
+        num_hidden_layers=1,
+        vocab_size=8,
+    )
+    config._attn_implementation = "eager"
+    with torch.random.fork_rng(devices=[]):
+        peer: Any = DeepseekV3Attention(config, 0)
+    peer.kv_a_layernorm = torch.nn.Identity()
+    meet, rest = mixer.query.weight.unflatten(0, (spec.heads, -1)).split([spec.rope_dim, spec.value_dim], dim=1)
+    made = (part.weight.unflatten(0, (spec.heads, -1)) for part in (mixer.key_of_latent, mixer.value_of_latent))
+    with torch.no_grad():
+        peer.q_proj.weight.copy_(torch.cat([rest, meet], dim=1).flatten(0, 1))
+        peer.kv_a_proj_with_mqa.weight.copy_(torch.cat([mixer.latent.weight, mixer.key.weight]))
+        peer.kv_b_proj.weight.copy_(torch.cat(list(made), dim=1).flatten(0, 1))
+        peer.o_proj.weight.copy_(mixer.out.weight)
+    x = random_input(TIME, dtype=torch.float32)
+    half = spec.rope_dim // 2
+    angles = torch.arange(TIME)[:, None] * mixer.encoding.base ** (-torch.arange(half) / half)
+    angles = torch.cat([angles, angles], dim=-1)[None]
+    mask = torch.full((TIME, TIME), -torch.inf).triu(1)[None, None]
+    near(mixer(x)[0], peer(x, (angles.cos(), angles.sin()), mask)[0])

@@ -1,0 +1,206 @@
+"""What a decoder can be made of: norms, maps, positions, shared layers, parallel mixers; masks and packed sequences."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from hopbound.architecture import Defaults, spec_text
+from hopbound.decoder import Decoder, DecoderConfig, load_model, save_model
+from hopbound.errors import InputError
+from hopbound.mixers import REGISTRY
+from tests.mixers.examples import VARIANTS, every_mixer, example_spec
+
+VOCABULARY = 11
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {"maps": "plain", "activation": "gelu", "norm": "layer"},
+    "gated": {"maps": "gated", "norm": "rms"},
+    "no norm": {"norm": "none", "hidden": 5},
+    "no maps": {"hidden": 0},
+    "rotary": {"positions": "rotary"},
+    "alibi": {"positions": "alibi"},
+    "learned": {"positions": 64},
+    "shared": {"shared": (0, 1, 0, 1)},
+}
+every_option = pytest.mark.parametrize("option", OPTIONS)
+
+
+def made(schedule: str = "2*(gdn full|window)", **options: Any) -> Decoder:
+    sizes = {"width": 12, "heads": 2, "head_dim": 4, "vocabulary": VOCABULARY, "defaults": Defaults(window=5)}
+    return Decoder.from_schedule(schedule, **(sizes | options)).double()
+
+
+def tokens(time: int, batch: int = 2, seed: int = 0) -> Tensor:
+    return torch.randint(VOCABULARY, (batch, time), generator=torch.Generator().manual_seed(seed))
+
+
+def same(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
+
+
+@every_option
+def test_whole_split_and_single_tokens_agree(option: str) -> None:
+    decoder, prompt = made(**OPTIONS[option]), tokens(23)
+    whole, _ = decoder(prompt)
+    for sizes in ([17, 6], [1] * 23):
+        state, parts = None, []
+        for piece in prompt.split(sizes, dim=1):
+            logits, state = decoder(piece, state)
+            parts.append(logits)
+        same(torch.cat(parts, dim=1), whole)
+
+
+@every_option
+def test_on_demand_is_the_forward_pass(option: str) -> None:
+    decoder, prompt = made(**OPTIONS[option]), tokens(23)
+    same(decoder.final_logits(prompt), decoder(prompt)[0][:, -1])
+
+
+@every_option
+def test_left_padding_changes_nothing(option: str) -> None:
+    decoder, prompt = made(**OPTIONS[option]), tokens(19)
+    plain, _ = decoder(prompt)
+    padded = torch.cat([tokens(4, seed=1), prompt], dim=1)
+    mask = torch.ones(2, 23, dtype=torch.bool)
+    mask[:, :4] = False
+    logits, state = decoder(padded, None, mask)
+    same(logits[:, 4:], plain)
+    after, _ = decoder(tokens(3, seed=2), state)
+    same(after, decoder(torch.cat([prompt, tokens(3, seed=2)], dim=1))[0][:, 19:])
+
+
+@every_option
+def test_packed_sequences_do_not_see_each_other(option: str) -> None:
+    decoder, bounds = made(**OPTIONS[option]), [0, 7, 7, 8, 20]
+    prompt = tokens(20, batch=1)
+    packed = decoder.packed(prompt, torch.tensor(bounds))
+    pieces = [prompt[:, a:b] for a, b in zip(bounds, bounds[1:], strict=False) if b > a]
+    same(packed, torch.cat([decoder(piece)[0] for piece in pieces], dim=1))
+
+
+@every_option
+def test_the_folder_keeps_it(option: str, tmp_path: Path) -> None:
+    decoder, prompt = made(**OPTIONS[option]), tokens(9)
+    assert DecoderConfig.from_json(json.loads(json.dumps(decoder.config.to_json()))) == decoder.config
+    save_model(tmp_path / "model", decoder, notes={})
+    assert torch.equal(load_model(tmp_path / "model").decoder(prompt)[0], decoder(prompt)[0])
+
+
+@every_option
+def test_parameters_are_counted(option: str) -> None:
+    decoder = made(**OPTIONS[option])
+    assert decoder.config.parameters == sum(parameter.numel() for parameter in decoder.parameters())
+
+
+def test_shared_layers_are_one() -> None:
+    own, shared = made(), made(shared=(0, 1, 0, 1))
+    assert shared.config.parameters < own.config.parameters
+    first, _, third, _ = shared.each_block()
+    assert first is third
+    state = own.state_dict()
+    for name, value in shared.state_dict().items():
+        state[name] = value
+        state[name.replace("blocks.0.", "blocks.2.").replace("blocks.1.", "blocks.3.")] = value
+    own.load_state_dict(state)
+    assert torch.equal(own(tokens(9))[0], shared(tokens(9))[0])
+
+
+@pytest.mark.parametrize("shared", [(0, 0, 2, 3), (0, 1, 3, 3), (0, 1, 1, 2), (0, 1), (0, 1, 2, 4)])
+def test_only_like_layers_share(shared: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=r"^shared: got \("):
+        made(shared=shared)
+
+
+def test_parallel_mixers_add_up() -> None:
+    """As the attention and state-space heads of Falcon-H1."""
+    decoder = made("full|mamba2", norm="rms", hidden=0)
+    (block,) = decoder.each_block()
+    x = torch.randn(2, 9, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    attention, states = block.each_mixer()
+    normed = block.norm(x)
+    same(block(x, None)[0], x + attention(normed)[0] + states(normed)[0])
+
+
+def test_a_gated_map_is_llama_s() -> None:
+    from transformers.models.llama.configuration_llama import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
+    pointwise = made("full", maps="gated").each_block()[0].pointwise
+    assert pointwise is not None
+    assert pointwise.gate is not None
+    config = LlamaConfig(hidden_size=12, intermediate_size=pointwise.rise.out_features)
+    with torch.random.fork_rng(devices=[]):
+        peer: Any = LlamaMLP(config).double()
+    peer.gate_proj.weight, peer.up_proj.weight = pointwise.gate.weight, pointwise.rise.weight
+    peer.down_proj.weight = pointwise.fall.weight
+    x = torch.randn(2, 9, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    same(pointwise(x), x + peer(pointwise.norm(x)))
+
+
+def test_the_example_of_the_docstring() -> None:
+    decoder = Decoder.from_schedule("6*(3*gdn full)", vocabulary=512, width=128, positions="rotary")
+    assert len(decoder.each_block()) == 24
+    assert decoder.training
+    loss = decoder(torch.zeros(1, 3, dtype=torch.int64))[0].logsumexp(-1).mean()
+    loss.backward()
+    assert all(parameter.grad is not None for parameter in decoder.parameters())
+    again = Decoder.from_schedule("6*(3*gdn full)", vocabulary=512, width=128, positions="rotary")
+    assert all(torch.equal(a, b) for a, b in zip(decoder.parameters(), again.parameters(), strict=True))
+
+
+def test_positions_are_limited_by_the_table_only() -> None:
+    with pytest.raises(InputError, match=r"^prompt length: got 65, expected at most 64 tokens"):
+        made(positions=64)(tokens(65))
+    made(positions="rotary")(tokens(65))
+
+
+@every_mixer
+def test_state_bytes_are_those_of_the_architecture(name: str) -> None:
+    """In bfloat16, with the precisions that the architecture takes for granted."""
+    time, spec = 41, example_spec(name)
+    decoder = Decoder.from_schedule(spec_text(spec), vocabulary=VOCABULARY, width=6, hidden=0).bfloat16()
+    _, state = decoder(tokens(time, batch=1))
+    architecture, held = decoder.config.architecture, spec.elements
+    cached = held.kv_per_token * (time // held.kv_every) * architecture.precisions.kv
+    assert 8 * Decoder.state_bytes(state) == architecture.state_bits + cached
+
+
+@every_mixer
+def test_packed_mixers(name: str) -> None:
+    """Outputs and gradients of each sequence are those that it has alone."""
+    bounds = [0, 9, 10, 26]
+    mixer = Decoder.from_schedule(spec_text(example_spec(name)), vocabulary=VOCABULARY, width=6, hidden=0).double()
+    (block,) = mixer.each_block()
+    (one,) = block.each_mixer()
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 26, 6, dtype=torch.float64, generator=generator).requires_grad_()
+    weights = torch.randn(1, 26, 6, dtype=torch.float64, generator=generator)
+    packed = one.packed(x, torch.tensor(bounds))
+    alone = torch.cat([one(x[:, a:b])[0] for a, b in zip(bounds, bounds[1:], strict=False)], dim=1)
+    same(packed, alone)
+    gradients = [torch.autograd.grad((output * weights).sum(), x)[0] for output in (packed, alone)]
+    same(*gradients)
+
+
+@pytest.mark.parametrize("bounds", [[0, 5], [1, 6], [0, 4, 3, 6], [6], [0, 7]])
+def test_bounds_of_packed_sequences_are_checked(bounds: list[int]) -> None:
+    with pytest.raises(InputError, match=r"^cu_seqlens: got \["):
+        made().packed(tokens(6, batch=1), torch.tensor(bounds))
+
+
+@pytest.mark.parametrize("name", [name for name in VARIANTS if VARIANTS[name][0] not in ("adakv",)])
+def test_compiles_without_a_break(name: str) -> None:
+    """Ada-KV is left out: how many tokens a head keeps, and so the shape of what is kept, depends on the data."""
+    decoder = Decoder.from_schedule(spec_text(example_spec(name)), vocabulary=VOCABULARY, width=6, hidden=8).double()
+    torch.compiler.reset()
+    compiled = torch.compile(decoder, backend="eager", fullgraph=True)
+    prompt = tokens(20)
+    logits, _ = compiled(prompt)
+    same(logits, decoder(prompt)[0])
+
+
+def test_every_mixer_of_the_registry_is_here() -> None:
+    assert {VARIANTS[name][0] for name in VARIANTS} == set(REGISTRY)
