@@ -20,6 +20,17 @@ TABLE: dict[str, tuple[str, Elements, int]] = {
     "window": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
     "chunk": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
     "block": (f"{ATTENTION},w={W}", Elements(window=KV * (W - 1)), H * DV),
+    "longformer": (f"{ATTENTION},w={W},global_tokens=5", Elements(window=KV * (W - 1 + 5)), H * DV),
+    "bigbird": (
+        f"{ATTENTION},w={W},global_tokens=5,block=3,random=2",
+        Elements(summary=SUMMARY, kv_per_token=KV),
+        H * DV,
+    ),
+    "tglobal": (
+        f"{ATTENTION},w={W},block=3",
+        Elements(state=KV, window=KV * (W - 1), summary=SUMMARY + KV, kv_per_token=KV, kv_every=3),
+        H * DV,
+    ),
     "compositional": (
         f"heads={H},retrievals=4,head_dim={DK},value_dim={DV},select_dim=9",
         Elements(summary=H * (4 * DV + 2), kv_per_token=H * DK + 4 * DV),
@@ -65,7 +76,7 @@ TABLE: dict[str, tuple[str, Elements, int]] = {
     "shift": (f"channels={C}", Elements(conv=C), C),
     "mlp": ("", Elements(), 0),
 }
-FULL = {"full", "mla", "compositional", "topk", "moba", "nsa"}
+FULL = {"full", "mla", "bigbird", "tglobal", "compositional", "topk", "moba", "nsa"}
 
 
 def one(text: str, defaults: Defaults | None = None) -> MixerSpec:

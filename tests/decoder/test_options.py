@@ -1,6 +1,7 @@
 """What a decoder can be made of: norms, maps, positions, shared layers, parallel mixers; masks and packed sequences."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor
 
 from hopbound.architecture import Defaults, spec_text
-from hopbound.decoder import Decoder, DecoderConfig, load_model, save_model
+from hopbound.decoder import Decoder, DecoderConfig
+from hopbound.decoder.folder import load_model, save_model
 from hopbound.errors import InputError
 from hopbound.mixers import REGISTRY
 from tests.mixers.examples import VARIANTS, every_mixer, example_spec
@@ -77,7 +79,7 @@ def test_packed_sequences_do_not_see_each_other(option: str) -> None:
     decoder, bounds = made(**OPTIONS[option]), [0, 7, 7, 8, 20]
     prompt = tokens(20, batch=1)
     packed = decoder.packed(prompt, torch.tensor(bounds))
-    pieces = [prompt[:, a:b] for a, b in zip(bounds, bounds[1:], strict=False) if b > a]
+    pieces = [prompt[:, a:b] for a, b in pairwise(bounds) if b > a]
     same(packed, torch.cat([decoder(piece)[0] for piece in pieces], dim=1))
 
 
@@ -179,7 +181,7 @@ def test_packed_mixers(name: str) -> None:
     x = torch.randn(1, 26, 6, dtype=torch.float64, generator=generator).requires_grad_()
     weights = torch.randn(1, 26, 6, dtype=torch.float64, generator=generator)
     packed = one.packed(x, torch.tensor(bounds))
-    alone = torch.cat([one(x[:, a:b])[0] for a, b in zip(bounds, bounds[1:], strict=False)], dim=1)
+    alone = torch.cat([one(x[:, a:b])[0] for a, b in pairwise(bounds)], dim=1)
     same(packed, alone)
     gradients = [torch.autograd.grad((output * weights).sum(), x)[0] for output in (packed, alone)]
     same(*gradients)
