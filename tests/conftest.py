@@ -23,6 +23,7 @@ hypothesis.settings.load_profile("hopbound")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gpu: needs a CUDA device and the extra gpu")
     config.addinivalue_line("markers", "draws: may move the global generators of random, numpy or torch")
 
 

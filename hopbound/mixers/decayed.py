@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from hopbound.mixers import kernels
 from hopbound.mixers.chunks import ChannelDecays, Decays, HeadDecays, chunk_size, cut
 
 
@@ -50,6 +51,7 @@ def decayed_attention(
     bonus: Float[Tensor, "heads key_dim"] | None = None,
     *,
     chunk: int,
+    dtype: torch.dtype = torch.float32,
 ) -> tuple[Float[Tensor, "batch heads time value_dim"], Float[Tensor, "batch heads key_dim value_dim"]]:
     """The recurrence in chunks; `chunk` = 1, or a single token: by steps.
 
@@ -61,10 +63,13 @@ def decayed_attention(
         matrix: the state before the first token.
         bonus: u, where the token reads the state before it.
         chunk: tokens a chunk.
+        dtype: of the model; in half precision kernels may compute it.
     """
     time = queries.shape[2]
     if chunk == 1 or time == 1:
         return by_steps(queries, keys, values, log_decay, matrix, bonus)
+    if kernels.usable(queries, dtype):
+        return kernels.decayed_attention(queries, keys, values, log_decay, matrix, bonus, dtype)
     size = chunk_size(time, chunk)
     q, k, v = (cut(part, size) for part in (queries, keys, values))
     strict = bonus is not None

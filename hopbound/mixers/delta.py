@@ -56,6 +56,7 @@ class DeltaRecurrence(Recurrence[Tensor]):
             None if decay is None else unmasked(decay, mask),
             self.empty_matrix(x) if state is None else state,
             chunk=self.chunk,
+            dtype=x.dtype,
         )
 
     def writers(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:

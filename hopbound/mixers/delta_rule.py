@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from hopbound.mixers import kernels
 from hopbound.mixers.chunks import ChannelDecays, Decays, HeadDecays, chunk_size, cut, unit_lower_inverse
 
 
@@ -50,6 +51,7 @@ def delta_rule(
     matrix: Float[Tensor, "batch heads key_dim value_dim"],
     *,
     chunk: int,
+    dtype: torch.dtype = torch.float32,
 ) -> tuple[Float[Tensor, "batch heads time value_dim"], Float[Tensor, "batch heads key_dim value_dim"]]:
     """The recurrence in chunks; `chunk` = 1, or a single token: by steps.
 
@@ -61,10 +63,13 @@ def delta_rule(
         log_decay: log a, at most 0; a head's, or each key channel's.
         matrix: the state before the first token.
         chunk: tokens a chunk.
+        dtype: of the model; in half precision kernels may compute it.
     """
     time = queries.shape[2]
     if chunk == 1 or time == 1:
         return by_steps(queries, keys, values, strength, log_decay, matrix)
+    if kernels.usable(queries, dtype):
+        return kernels.delta_rule(queries, keys, values, strength, log_decay, matrix, dtype)
     size = chunk_size(time, chunk)
     q, k, v, beta = (cut(part, size) for part in (queries, keys, values, strength))
     turned = k.transpose(-1, -2)

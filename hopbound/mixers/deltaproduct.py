@@ -55,6 +55,7 @@ class DeltaProduct(Recurrence[Tensor]):
             None,
             self.empty_matrix(x) if state is None else state,
             chunk=self.chunk,
+            dtype=x.dtype,
         )
         return output.unflatten(2, (-1, steps))[:, :, :, -1], state
 

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from hopbound.mixers import kernels
 from hopbound.mixers.chunks import ChannelDecays, chunk_size, cut, unit_lower_inverse
 
 
@@ -50,6 +51,7 @@ def dplr(
     *,
     chunk: int,
     mild: bool = False,
+    dtype: torch.dtype = torch.float32,
 ) -> tuple[Float[Tensor, "batch heads time value_dim"], Float[Tensor, "batch heads key_dim value_dim"]]:
     """The recurrence in chunks; `chunk` = 1, or a single token: by steps.
 
@@ -63,10 +65,13 @@ def dplr(
         matrix: the state before the first token.
         chunk: tokens a chunk.
         mild: the decays are known to be so mild that their logarithms add up to no less than -`MILD` over a chunk.
+        dtype: of the model; in half precision kernels may compute it.
     """
     time = queries.shape[2]
     if chunk == 1 or time == 1:
         return by_steps(queries, keys, values, asks, replies, log_decay, matrix)
+    if kernels.usable(queries, dtype):
+        return kernels.dplr(queries, keys, values, asks, replies, log_decay, matrix, dtype)
     size = chunk_size(time, chunk)
     q, k, v, a, b, g = (cut(part, size) for part in (queries, keys, values, asks, replies, log_decay))
     decays = ChannelDecays(g, mild=mild)

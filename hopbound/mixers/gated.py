@@ -60,6 +60,7 @@ class DecayedRecurrence(Recurrence[Tensor]):
             self.empty_matrix(x) if state is None else state,
             self.bonus(),
             chunk=self.chunk,
+            dtype=x.dtype,
         )
 
 

@@ -76,11 +76,14 @@ def normalised_attention(
     memory: Memory,
     *,
     chunk: int,
+    dtype: torch.dtype = torch.float32,
 ) -> tuple[Float[Tensor, "batch heads time value_dim"], Memory]:
     """The recurrence above for queries and keys after the feature map: z is one more column of values, all ones."""
     ones = torch.ones_like(values[..., :1])
     matrix = torch.cat([memory.matrix, memory.normaliser[..., None]], dim=-1)
-    read, matrix = decayed_attention(queries, keys, torch.cat([values, ones], dim=-1), None, matrix, chunk=chunk)
+    read, matrix = decayed_attention(
+        queries, keys, torch.cat([values, ones], dim=-1), None, matrix, chunk=chunk, dtype=dtype
+    )
     return _Normalised.apply(read), Memory(matrix[..., :-1], matrix[..., -1])  # pyright: ignore[reportReturnType]
 
 
@@ -105,7 +108,7 @@ class NormalisedRecurrence(Recurrence[Memory]):
             matrix = self.empty_matrix(x)
             state = Memory(matrix, matrix.new_zeros(matrix.shape[:3]))
         written = unmasked(self.features(keys), mask)
-        return normalised_attention(self.features(queries), written, values, state, chunk=self.chunk)
+        return normalised_attention(self.features(queries), written, values, state, chunk=self.chunk, dtype=x.dtype)
 
     def writers(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
         """A token whose key features are all zero adds zero to S and z."""

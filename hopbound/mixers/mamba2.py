@@ -79,6 +79,7 @@ class Mamba2(Mixer[GroupedState, Tensor | Convolved[Tensor]]):
             unmasked(decay, mask),
             state,
             chunk=self.chunk,
+            dtype=x.dtype,
         )
         output = output + self.skip.to(wide)[:, None, None] * channels
         return self.out(merge_heads(output).to(x.dtype)), held if columns is None else Convolved(held, columns)

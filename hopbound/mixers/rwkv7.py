@@ -67,6 +67,7 @@ class Rwkv7(Recurrence[Tensor]):
             unmasked(-FASTEST * rate, mask),
             self.empty_matrix(x) if state is None else state,
             chunk=self.chunk,
+            dtype=x.dtype,
             mild=self.chunk * FASTEST <= MILD,
         )
 
