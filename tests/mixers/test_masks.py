@@ -12,6 +12,9 @@ from tests.mixers.examples import IDLE, WIDTH, every_mixer, example, random_inpu
 
 TIME = 14
 PATTERNS = range(6)
+every_pattern = pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.slow if seed > 1 else []) for seed in PATTERNS]
+)
 INPUTS = 4
 CHANGES = 4
 
@@ -61,7 +64,7 @@ def matters(mixer: Mixer[Any, Any], inputs: list[Tensor], column: int, places: s
 
 
 @every_mixer
-@pytest.mark.parametrize("seed", PATTERNS)
+@every_pattern
 def test_reads(name: str, seed: int) -> None:
     mixer, inputs = sparse_example(name, seed), [random_input(TIME, seed=seed + 100 * i) for i in range(INPUTS)]
     reads = mixer.reads()
@@ -74,7 +77,7 @@ def test_reads(name: str, seed: int) -> None:
 
 
 @every_mixer
-@pytest.mark.parametrize("seed", PATTERNS)
+@every_pattern
 def test_a_column_that_is_not_read_changes_nothing_anywhere(name: str, seed: int) -> None:
     mixer, x = sparse_example(name, seed), random_input(TIME, seed=seed)
     reads = mixer.reads()
@@ -84,7 +87,7 @@ def test_a_column_that_is_not_read_changes_nothing_anywhere(name: str, seed: int
 
 
 @every_mixer
-@pytest.mark.parametrize("seed", PATTERNS)
+@every_pattern
 def test_writes(name: str, seed: int) -> None:
     mixer = sparse_example(name, seed)
     written = mixer(random_input(TIME, seed=seed), None)[0].ne(0).any(dim=0).any(dim=0)
