@@ -89,6 +89,11 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
         """
         if x.dim() != 3 or x.shape[2] != self.width:
             raise InputError("x", f"shape {tuple(x.shape)}", f"[batch, time, width={self.width}]")
+        if x.shape[1] == 0:  # the state that there is, or the one before any token: as after one that does not count
+            if state is None:
+                one = x.new_zeros(x.shape[0], 1, self.width)
+                _, state = self.mix(one, None, torch.zeros(x.shape[0], 1, dtype=torch.bool, device=x.device))
+            return x.clone(), state
         output, state = self.mix(x, state, mask)
         return (output if mask is None else output.masked_fill(~mask[..., None], 0)), state
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import jaxtyping
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -104,6 +105,39 @@ def test_tokens_that_do_not_count_are_as_if_they_were_not_there(name: str) -> No
         alone, left = mixer(x[row : row + 1, mask[row]], None)
         close([output[row : row + 1, mask[row]]], [alone], 1e-10)
         close([after[row : row + 1]], [mixer(later[row : row + 1], left)[0]], 1e-10)
+
+
+@every_mixer
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_masks_piece_after_piece(name: str, seed: int) -> None:
+    """A row with all tokens, rows with some, one with none; pieces of any length, empty ones and one without a mask."""
+    mixer, time, rng = example(name, seed=seed), 50, np.random.default_rng(seed)
+    x = random_input(time, batch=4, seed=seed + 5)
+    sizes = [0, *rng.multinomial(time, [1 / 6] * 6).tolist(), 0]
+    mask = torch.from_numpy(rng.random((4, time)) < np.array([[1.0], [0.7], [0.3], [0.0]]))
+    whole = None if seed == 0 else 3 + seed  # every token of this piece counts, in the row that had none too
+    outputs, state = [], None
+    for index, (piece, counts) in enumerate(zip(x.split(sizes, dim=1), mask.split(sizes, dim=1), strict=True)):
+        if index == whole:
+            counts.fill_(True)
+        output, state = mixer(piece, state, None if index == whole else counts)
+        outputs.append(output)
+    output = torch.cat(outputs, dim=1)
+    assert (output[~mask] == 0).all()
+    for row in mask.any(dim=1).nonzero()[:, 0].tolist():
+        close([output[row : row + 1, mask[row]]], [mixer(x[row : row + 1, mask[row]], None)[0]], 1e-10)
+
+
+@every_mixer
+@pytest.mark.parametrize("after", [0, 9])
+def test_no_token_changes_nothing(name: str, after: int) -> None:
+    mixer, x = example(name), random_input(after + 8)
+    state = mixer(x[:, :after], None)[1] if after else None
+    expected, _ = mixer(x[:, after:], state)
+    for mask in (None, torch.ones(2, 0, dtype=torch.bool)):
+        output, same = mixer(x[:, after:after], state, mask)
+        assert output.shape == (2, 0, WIDTH)
+        close([mixer(x[:, after:], same)[0]], [expected], 1e-12)
 
 
 @every_mixer
