@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hopbound.mixers import Mixer
 from tests.mixers.examples import example, random_input
-from tests.mixers.test_definitions import choosing, per_head, sigmoid, softmax, weight
+from tests.mixers.test_definitions import choosing, per_head, seen_by, sigmoid, softmax, weight
 
 Array = NDArray[np.float64]
 TIME = 30
@@ -32,6 +32,13 @@ class Query:
             )
             self.q = self.q / np.sqrt(self.spec.head_dim)
             self.v = np.tile(x @ weight(mixer, "value.weight").T, (self.spec.heads, 1, 1)).transpose(1, 0, 2)
+        elif self.spec.name == "mla":
+            q = per_head(weight(mixer, "query.weight"), x, self.spec.heads)
+            shared, c = x @ weight(mixer, "key.weight").T, x @ weight(mixer, "latent.weight").T
+            made = per_head(weight(mixer, "key_of_latent.weight"), c, self.spec.heads)
+            self.k = np.concatenate([np.repeat(shared[:, None], self.spec.heads, axis=1), made], axis=2)
+            self.q = q / np.sqrt(q.shape[2])
+            self.v = per_head(weight(mixer, "value_of_latent.weight"), c, self.spec.heads)
         else:
             self.q, self.k, self.v = choosing(mixer, x)
 
@@ -95,6 +102,55 @@ def sums_right(query: Query, numbers: Array, cut: int) -> Array:
             scores = each @ weight(query.mixer, "selected") @ asks / np.sqrt(query.spec.select_dim)
             retrieved = softmax(list(scores)) @ each
         heads.append(retrieved)
+    return query.output(heads)
+
+
+# -- bigbird: partial sums over those of the left that the query sees -------------------------------------------------
+
+
+def drawn_left(query: Query, cut: int) -> Array:
+    seen = [s for s in seen_by(query.mixer, TIME)[query.t] if s < cut]
+    return np.concatenate([query.partial(h, seen) for h in query.heads])
+
+
+def drawn_right(query: Query, numbers: Array, cut: int) -> Array:
+    seen = [s for s in seen_by(query.mixer, TIME)[query.t] if s >= cut]
+    parts = numbers.reshape(query.spec.heads, -1)
+    return query.output([merged([parts[h], query.partial(h, seen)]) for h in query.heads])
+
+
+# -- transient global attention: partial sums over window and summaries, and the sums of the block that is cut --------
+
+
+def transient_left(query: Query, cut: int) -> Array:
+    spec, first = query.spec, max(0, query.t - query.spec.w + 1)
+    whole = cut // spec.block
+    parts = []
+    for h in query.heads:
+        near, far = query.partial(h, range(first, cut)), means(query, h, range(whole))
+        top = max(near[0], far[0])
+        scaled = [np.exp(part[0] - top) * part[1:] if part[1] else part[1:] for part in (near, far)]
+        parts.append(np.array([top, *(scaled[0] + scaled[1])]))
+    part, group = list(range(whole * spec.block, cut)), spec.heads // spec.kv_heads
+    sums = [np.concatenate([query.k[part, h].sum(axis=0), query.v[part, h].sum(axis=0)]) for h in query.heads[::group]]
+    return np.concatenate([*parts, *sums])
+
+
+def transient_right(query: Query, numbers: Array, cut: int) -> Array:
+    spec, t, whole = query.spec, query.t, cut // query.spec.block
+    parts, sums = np.split(numbers, [spec.heads * (spec.value_dim + 2)])
+    parts, sums = parts.reshape(spec.heads, -1), sums.reshape(spec.kv_heads, -1)
+    heads = []
+    for h in query.heads:
+        mine = [parts[h], query.partial(h, range(max(cut, t - spec.w + 1), t + 1))]
+        mine.append(means(query, h, range(whole + 1, (t + 1) // spec.block)))
+        if (whole + 1) * spec.block <= t + 1:
+            rest = list(range(cut, (whole + 1) * spec.block))
+            key, value = np.split(sums[h * spec.kv_heads // spec.heads], [query.k.shape[2]])
+            key = (key + query.k[rest, h].sum(axis=0)) / spec.block
+            value = (value + query.v[rest, h].sum(axis=0)) / spec.block
+            mine.append(np.array([query.q[t, h] @ key, 1.0, *value]))
+        heads.append(merged([part for part in mine if part[1] > 0]))
     return query.output(heads)
 
 
@@ -221,6 +277,9 @@ Left = Callable[[Query, int], Array]
 Right = Callable[[Query, Array, int], Array]
 SUMMARIES: dict[str, tuple[Left, Right, dict[str, int]]] = {
     "full": (sums_left, sums_right, {}),
+    "mla": (sums_left, sums_right, {}),
+    "bigbird": (drawn_left, drawn_right, {}),
+    "tglobal": (transient_left, transient_right, {"block": 4, "w": 5}),
     "compositional": (sums_left, sums_right, {}),
     "topk": (tokens_left, tokens_right, {"k": 3}),
     "moba": (blocks_left, mixture_right, {"k": 3, "block": 4}),
