@@ -394,13 +394,20 @@ class Decoder(nn.Module):
         """A decoder with seeded random weights; the same seed gives the same weights, no global generator is touched.
 
         Any whole number is a seed: the generator's own is made from it and from what it is for.
-        Matrices are normal with variance 1/inputs, norms 1, biases 0, convolution taps normal with variance 1/taps.
+        Matrices are normal with variance 1/inputs, norms 1, biases 0, convolution taps normal with variance 1/taps;
+        rates and the like start as their mixers say (`Mixer.constants`).
         """
         decoder = cls.zeros(config)
         derived = hashlib.sha256(f"hopbound decoder weights {seed}".encode()).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(derived[:8], "little"))
+        mixers = [(name, module) for name, module in decoder.named_modules() if isinstance(module, Mixer)]
+        constants = {f"{name}.{key}" for name, mixer in mixers for key in mixer.constants()}
+        for _, mixer in mixers:
+            mixer.start()
         with torch.no_grad():
             for name, parameter in decoder.named_parameters():
+                if name in constants:
+                    continue
                 if name.endswith("norm.weight"):  # a layer norm's bias stays 0
                     parameter.fill_(1.0)
                 elif parameter.ndim == 2:

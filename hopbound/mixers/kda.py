@@ -6,7 +6,7 @@ r"""Kimi Delta Attention (KDA, arXiv 2510.26692): the delta rule with a decay fo
 State: H d_k d_v numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from torch.nn.functional import softplus
 
 from hopbound.architecture.sizes import MatrixState
 from hopbound.mixers.delta import DeltaRecurrence
-from hopbound.mixers.mixer import accumulator, linear, split_heads
+from hopbound.mixers.mixer import accumulator, linear, spaced_steps, split_heads
 
 
 class KimiDeltaAttention(DeltaRecurrence):
@@ -26,6 +26,12 @@ class KimiDeltaAttention(DeltaRecurrence):
         self.rate = linear(width, spec.heads * spec.head_dim)
         self.rate_bias = nn.Parameter(torch.zeros(spec.heads * spec.head_dim))
         self.log_rate_scale = nn.Parameter(torch.zeros(spec.heads))
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Steps and rates spread over the ranges of the published code."""
+        rates = torch.linspace(1, 16, self.spec.heads, dtype=torch.float64, device="cpu")
+        return {"log_rate_scale": rates.log(), "rate_bias": spaced_steps(self.spec.heads * self.spec.head_dim)}
 
     def log_decay(self, x: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch heads time key_dim"]:
         """log α_t of each head and key channel."""

@@ -11,7 +11,7 @@ that is older.
 Blocks only ever merge whole, so that what is kept is one matrix a level. State: levels · H d_k d_v numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +21,7 @@ from torch.nn.functional import one_hot, softplus
 
 from hopbound.architecture.sizes import MatrixState
 from hopbound.mixers.chunks import HeadDecays
-from hopbound.mixers.mixer import accumulator, linear, unmasked
+from hopbound.mixers.mixer import accumulator, linear, spaced_steps, unmasked
 from hopbound.mixers.recurrence import Recurrence
 
 
@@ -130,6 +130,12 @@ class LogLinearAttention(Recurrence[Levels]):
         self.rate_bias = nn.Parameter(torch.zeros(spec.heads))
         self.log_rate_scale = nn.Parameter(torch.zeros(spec.heads))
         self.share = nn.Linear(width, spec.heads * spec.levels)
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Steps and rates spread over the ranges of the published code."""
+        rates = torch.linspace(1, 16, self.spec.heads, dtype=torch.float64, device="cpu")
+        return {"log_rate_scale": rates.log(), "rate_bias": spaced_steps(self.spec.heads)}
 
     def recur(
         self,

@@ -8,6 +8,8 @@ gate of the published block is position-wise and stands outside. State: N number
 convolution's columns.
 """
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -16,7 +18,7 @@ from torch.nn.functional import softplus
 from hopbound.architecture.sizes import ChannelState
 from hopbound.mixers.channels import ChannelRecurrence
 from hopbound.mixers.elementwise import scan
-from hopbound.mixers.mixer import linear
+from hopbound.mixers.mixer import linear, spaced_steps
 
 
 class Mamba(ChannelRecurrence[Tensor]):
@@ -27,9 +29,14 @@ class Mamba(ChannelRecurrence[Tensor]):
         self.write = linear(spec.channels, spec.state)
         self.read = linear(spec.channels, spec.state)
         self.step = nn.Linear(spec.channels, spec.channels)
-        rates = torch.arange(1, spec.state + 1, dtype=torch.get_default_dtype()).log()
-        self.log_rate = nn.Parameter(rates.expand(spec.channels, -1).clone())
-        self.skip = nn.Parameter(torch.ones(spec.channels))
+        self.log_rate = nn.Parameter(torch.zeros(spec.channels, spec.state))
+        self.skip = nn.Parameter(torch.zeros(spec.channels))
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Rates 1 to N in each channel, steps spread over the paper's range; channels pass by the state as they are."""
+        rates = torch.arange(1, self.spec.state + 1, dtype=torch.float64, device="cpu")
+        return {"log_rate": rates.log(), "step.bias": spaced_steps(self.spec.channels), "skip": 1.0}
 
     def recur(
         self,

@@ -8,6 +8,8 @@ taps u, B and C pass through a causal convolution and silu. The gate and norm of
 and stand outside. State: H d_head N numbers, and the convolution's columns.
 """
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -25,6 +27,7 @@ from hopbound.mixers.mixer import (
     linear,
     merge_heads,
     rows_written,
+    spaced_steps,
     split_heads,
     unmasked,
 )
@@ -42,13 +45,19 @@ class Mamba2(Mixer[GroupedState, Tensor | Convolved[Tensor]]):
         self.step = linear(width, spec.heads)
         self.step_bias = nn.Parameter(torch.zeros(spec.heads))
         self.log_rate = nn.Parameter(torch.zeros(spec.heads))
-        self.skip = nn.Parameter(torch.ones(spec.heads))
+        self.skip = nn.Parameter(torch.zeros(spec.heads))
         self.short = (
             ShortConvolution(spec.heads * spec.head_dim + 2 * spec.groups * spec.state, spec.conv)
             if spec.conv
             else None
         )
         self.out = linear(spec.heads * spec.head_dim, width)
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Steps and rates spread over the ranges of the published code; channels pass by the state as they are."""
+        rates = torch.linspace(1, 16, self.spec.heads, dtype=torch.float64, device="cpu")
+        return {"log_rate": rates.log(), "step_bias": spaced_steps(self.spec.heads), "skip": 1.0}
 
     def mix(
         self,

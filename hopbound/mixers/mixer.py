@@ -14,6 +14,7 @@ weights (`reads`, `writes`), and by which positions can matter to an output (`Si
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -97,6 +98,16 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
         output, state = self.mix(x, state, mask)
         return (output if mask is None else output.masked_fill(~mask[..., None], 0)), state
 
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Where parameters that are no projections start, by name; those that are not named start at 0."""
+        return {}
+
+    @torch.no_grad()
+    def start(self) -> None:
+        """Give these parameters the values that they start with."""
+        for name, value in self.constants().items():
+            self.get_parameter(name).copy_(torch.as_tensor(value))
+
     @abstractmethod
     def mix(
         self,
@@ -172,6 +183,16 @@ def unpacked(
     places = torch.arange(int(lengths.max()), device=x.device)
     index = (cu_seqlens[:-1, None] + places).clamp(max=max(total - 1, 0))
     return x[0, index], places < lengths[:, None]
+
+
+def inverse_softplus(y: Float[Tensor, "*some"]) -> Float[Tensor, "*some"]:
+    """The x with log(1 + e^x) = y."""
+    return y + torch.log(-torch.expm1(-y))
+
+
+def spaced_steps(count: int) -> Float[Tensor, " count"]:
+    """Biases under softplus for steps from 0.001 to 0.1, their logarithms evenly spaced (arXiv 2312.00752)."""
+    return inverse_softplus(torch.logspace(-3, -1, count, dtype=torch.float64, device="cpu"))
 
 
 def columns_read(*weights: Float[Tensor, "_ width"]) -> Bool[Tensor, "width"]:

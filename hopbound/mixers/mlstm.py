@@ -9,7 +9,7 @@ e^{-m_t}. As in the authors' code 1e-6 is added to the divided denominator. The 
 published block stand outside. State: C, n and m for each head.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -76,6 +76,11 @@ class MLstm(Recurrence[MatrixMemory]):
     def __init__(self, spec: MatrixState, width: int) -> None:
         super().__init__(spec, width)
         self.admit, self.forget = nn.Linear(width, spec.heads), nn.Linear(width, spec.heads)
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Forget gates that keep most, by head from 3 to 6 as in the published code."""
+        return {"forget.bias": torch.linspace(3, 6, self.spec.heads, device="cpu")}
 
     def recur(
         self,

@@ -8,6 +8,8 @@ block-diagonal, here they are any matrix; its gated branch is position-wise and 
 by √(1 - a_t²), also the first one, which transformers' code takes as it is. State: one number a channel.
 """
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -16,6 +18,7 @@ from torch.nn.functional import softplus
 from hopbound.architecture.sizes import ChannelState
 from hopbound.mixers.channels import ChannelRecurrence
 from hopbound.mixers.elementwise import scan
+from hopbound.mixers.mixer import inverse_softplus
 
 RATE = 8.0  # the paper's c
 
@@ -30,6 +33,12 @@ class RgLru(ChannelRecurrence[Tensor]):
         self.forget = nn.Linear(spec.channels, spec.channels)
         self.admit = nn.Linear(spec.channels, spec.channels)
         self.rate = nn.Parameter(torch.zeros(spec.channels))
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Decays of open gates from 0.9 to 0.999, the paper's range."""
+        decays = torch.linspace(0.9, 0.999, self.spec.channels, dtype=torch.float64, device="cpu")
+        return {"rate": inverse_softplus(-decays.log() / RATE)}
 
     def recur(
         self,

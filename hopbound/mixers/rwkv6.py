@@ -8,7 +8,7 @@ gate and group norm of the published block stand outside (`shift` is a mixer of 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float
@@ -28,6 +28,11 @@ class Rwkv6(DecayedRecurrence):
         self.rate = linear(width, spec.heads * spec.head_dim)
         self.rate_bias = nn.Parameter(torch.zeros(spec.heads * spec.head_dim))
         self.boost = nn.Parameter(torch.zeros(spec.heads, spec.head_dim))
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Rates spread from e^-6 to e^-1 over the channels."""
+        return {"rate_bias": torch.linspace(-6, -1, self.spec.heads * self.spec.head_dim, device="cpu")}
 
     def inputs(
         self,

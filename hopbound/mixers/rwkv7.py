@@ -10,7 +10,7 @@ any matrix. State: H d_k d_v numbers.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -38,8 +38,13 @@ class Rwkv7(Recurrence[Tensor]):
         self.rate_bias = nn.Parameter(torch.zeros(inner))
         self.share = linear(width, inner)
         self.share_bias = nn.Parameter(torch.zeros(inner))
-        self.removal = nn.Parameter(torch.ones(spec.heads, spec.head_dim))
-        self.blend = nn.Parameter(torch.ones(spec.heads, spec.head_dim))
+        self.removal = nn.Parameter(torch.zeros(spec.heads, spec.head_dim))
+        self.blend = nn.Parameter(torch.zeros(spec.heads, spec.head_dim))
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Keys take away what they write."""
+        return {"removal": 1.0, "blend": 1.0}
 
     def recur(
         self,

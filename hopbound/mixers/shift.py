@@ -5,6 +5,8 @@ r"""Token shift (RWKV-4, arXiv 2305.13048): each channel between the token and t
 A causal convolution with two taps that add up to 1. State: the last column of u.
 """
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -18,7 +20,12 @@ class TokenShift(Convolution):
 
     def __init__(self, spec: Columns, width: int) -> None:
         super().__init__(spec, width)
-        self.share = nn.Parameter(torch.full((spec.channels,), 0.5))
+        self.share = nn.Parameter(torch.zeros(spec.channels))
+        self.start()
+
+    def constants(self) -> Mapping[str, Tensor | float]:
+        """Half of each."""
+        return {"share": 0.5}
 
     def taps(self) -> Float[Tensor, "kernel channels"]:
         """1 - μ and μ."""

@@ -15,7 +15,7 @@ from hopbound.architecture import Defaults, spec_text
 from hopbound.decoder import Decoder, DecoderConfig
 from hopbound.decoder.folder import load_model, save_model
 from hopbound.errors import InputError
-from hopbound.mixers import REGISTRY
+from hopbound.mixers import REGISTRY, make_mixer
 from tests.mixers.examples import VARIANTS, every_mixer, example_spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,6 +156,21 @@ def test_the_example_of_the_docstring() -> None:
     assert all(parameter.grad is not None for parameter in decoder.parameters())
     again = Decoder.from_schedule("6*(3*gdn full)", vocabulary=512, width=128, positions="rotary")
     assert all(torch.equal(a, b) for a, b in zip(decoder.parameters(), again.parameters(), strict=True))
+
+
+@every_mixer
+def test_random_weights_start_where_the_mixer_says(name: str) -> None:
+    """Finite, the same each time, and what is no projection as the mixer has it when it is made alone."""
+    spec = example_spec(name)
+    decoder = Decoder.from_schedule(spec_text(spec), vocabulary=VOCABULARY, width=6, hidden=0)
+    (one,) = decoder.each_block()[0].each_mixer()
+    with torch.random.fork_rng(devices=[]):
+        alone = make_mixer(spec, 6)
+    for key, value in one.constants().items():
+        assert torch.equal(one.get_parameter(key), alone.get_parameter(key))
+        wanted = torch.as_tensor(value).to(one.get_parameter(key)).expand_as(one.get_parameter(key))
+        assert torch.equal(one.get_parameter(key), wanted)
+    assert decoder(tokens(30))[0].isfinite().all()
 
 
 def test_positions_are_limited_by_the_table_only() -> None:
