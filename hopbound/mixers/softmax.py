@@ -38,7 +38,7 @@ from hopbound.mixers.positions import Alibi, Encoding, Rotary
 
 Spec = TypeVar("Spec", bound=MixerSpec)
 Heads = TypeVar("Heads", bound=GroupedHeads)
-LEAST_BLOCK = 16  # queries that are computed together, at least
+LEAST_BLOCK, MOST_BLOCK = 16, 256  # queries that are computed together, of windows up to four times as long
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,10 @@ class TokenAttention(Mixer[Spec, Cache], Generic[Spec]):
         time, total, device = tokens.time, tokens.total, tokens.keys.device
         batch, past = tokens.keys.shape[0], total - time
         window = min(window, total)
-        size = max(window, LEAST_BLOCK)
+        size = max(
+            min(window, MOST_BLOCK), -(-window // 4), LEAST_BLOCK
+        )  # so that no key is copied more than five times
+        size = min(size, time)
         blocks = -(-time // size)
         front, end = window - 1 - past, blocks * size - time
         span = size + window - 1  # a block of queries sees this many keys

@@ -12,6 +12,7 @@ for each complete block, so that it grows by H_kv (d_k + d_v) numbers every b to
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from hopbound.architecture.sizes import TransientGlobalAttention
 from hopbound.errors import InputError
@@ -32,10 +33,9 @@ class TransientGlobal(SoftmaxMixer[TransientGlobalAttention]):
 
     def attend(self, tokens: Tokens) -> Float[Tensor, "batch heads time value_dim"]:
         """The window, and the summaries of the blocks that are complete."""
-        keys, values = self._sums(tokens)
+        (keys, _), (values, _) = self._blocks(tokens)
         since = self.spec.block * (torch.arange(keys.shape[2], device=keys.device) + 1) - 1
-        kept = tokens.keys.dtype
-        extra = Extra(self._means(keys, kept), self._means(values, kept), since.expand(len(tokens.seen), -1))
+        extra = Extra(keys, values, since.expand(len(tokens.seen), -1))
         return self.attend_near(tokens, self.spec.w, extra=extra)
 
     def needed(self, seen: Int[Tensor, " batch"] | int) -> int:
@@ -44,47 +44,46 @@ class TransientGlobal(SoftmaxMixer[TransientGlobalAttention]):
 
     def kept_beside(self, tokens: Tokens) -> Beside:
         """The summaries, and the sums of the last block."""
-        keys, values = self._sums(tokens)
+        (keys, key_sums), (values, value_sums) = self._blocks(tokens)
         complete = (tokens.seen + tokens.added) // self.spec.block
         count = int(complete.max()) if len(complete) else 0
-        there = (torch.arange(count, device=keys.device) < complete[:, None])[:, None, :, None]
+        missing = (torch.arange(count, device=keys.device) >= complete[:, None])[:, None, :, None]
         last = complete[:, None, None, None]
 
         def open_(sums: Tensor) -> Tensor:
             return sums.gather(2, last.expand(-1, sums.shape[1], -1, sums.shape[3]))[:, :, 0]
 
-        def means(sums: Tensor) -> Tensor:
-            return self._means(sums[:, :, :count], tokens.keys.dtype).masked_fill(~there, 0)
+        keys, values = (part[:, :, :count].masked_fill(missing, 0) for part in (keys, values))
+        return Beside(keys, values, open_(key_sums), open_(value_sums))
 
-        return Beside(means(keys), means(values), open_(keys), open_(values))
+    def _blocks(self, tokens: Tokens) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """For keys and for values the means of all blocks up to the one after the last token, and their sums.
 
-    def _means(self, sums: Tensor, dtype: torch.dtype) -> Tensor:
-        """The summaries of blocks, as they are kept."""
-        return (sums / self.spec.block).to(dtype)
-
-    def _sums(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """The sums of all blocks up to the one after the last token, in the accumulator's precision."""
+        Sums are in the accumulator's precision; those of blocks that were complete before are left out.
+        """
         block, time, device = self.spec.block, tokens.time, tokens.keys.device
         places = torch.arange(time, device=device)
-        index = (tokens.seen[:, None] + places) // block
+        index = ((tokens.seen[:, None] + places) // block)[:, None, :, None]
         blocks = (int((tokens.seen + time).max()) if len(tokens.seen) else 0) // block + 1
-        counts = (places < tokens.added[:, None])[:, None, :, None]
+        masked = (places >= tokens.added[:, None])[:, None, :, None]
+        at = (tokens.seen // block)[:, None, None, None]
+        old = torch.arange(blocks, device=device)[:, None] < at
 
-        def sums(all_: Tensor, means: Tensor | None, rest: Tensor | None) -> Tensor:
-            new = all_[:, :, all_.shape[2] - time :].masked_fill(~counts, 0).to(accumulator(all_.dtype))
-            total = torch.zeros_like(new[:, :, :1]).expand(-1, -1, blocks, -1)
-            total = total.scatter_add(2, index[:, None, :, None].expand_as(new), new)
+        def part(all_: Tensor, means: Tensor | None, rest: Tensor | None) -> tuple[Tensor, Tensor]:
+            new = all_[:, :, all_.shape[2] - time :].masked_fill(masked, 0).to(accumulator(all_.dtype))
+            sums = torch.zeros_like(new[:, :, :1]).expand(-1, -1, blocks, -1)
+            sums = sums.scatter_add(2, index.expand_as(new), new)
             if means is None or rest is None:
-                return total
-            held = torch.zeros_like(total)
-            held[:, :, : means.shape[2]] = block * means.to(held.dtype)
-            at = (tokens.seen // block)[:, None, None, None].expand(-1, total.shape[1], -1, total.shape[3])
-            return total + held.scatter_add(2, at, rest[:, :, None])
+                return (sums / block).to(all_.dtype), sums
+            sums = sums.scatter_add(2, at.expand(-1, sums.shape[1], -1, sums.shape[3]), rest[:, :, None])
+            kept = pad(means, (0, 0, 0, blocks - means.shape[2]))
+            return torch.where(old, kept, (sums / block).to(all_.dtype)), sums
 
-        kept = tokens.beside
-        if kept is None:
-            return sums(tokens.keys, None, None), sums(tokens.values, None, None)
-        return sums(tokens.keys, kept.keys, kept.key_sum), sums(tokens.values, kept.values, kept.value_sum)
+        kept = tokens.beside or Beside(tokens.keys, tokens.values)
+        return (
+            part(tokens.keys, kept.keys, kept.key_sum),
+            part(tokens.values, kept.values, kept.value_sum),
+        )
 
     @property
     def sight(self) -> Sight:

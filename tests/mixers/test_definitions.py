@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 
 from hopbound.mixers import REGISTRY, Alibi, Mixer, Rotary, SoftmaxAttention, SoftmaxMixer
-from hopbound.mixers.bigbird import hashed
 from hopbound.mixers.mla import MultiHeadLatentAttention
 from hopbound.mixers.rfa import RandomFeatureAttention
 from tests.mixers.examples import CHOOSE, every_mixer, example, random_input
@@ -85,6 +84,13 @@ def attention(mixer: Mixer[Any, Any], x: Array) -> Array:
     return read @ weight(mixer, "out.weight").T
 
 
+def hashed(x: int) -> int:
+    """32 bits, by whole numbers of any length."""
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        x = (x ^ (x >> shift)) * factor % 2**32
+    return x ^ (x >> 16)
+
+
 def seen_by(mixer: Mixer[Any, Any], time: int) -> list[list[int]]:
     """For each token the earlier ones that it sees, in longformer and bigbird."""
     spec = mixer.spec
@@ -92,7 +98,7 @@ def seen_by(mixer: Mixer[Any, Any], time: int) -> list[list[int]]:
     if spec.name == "bigbird":
         for t, seen in enumerate(sets):
             own = t // spec.block
-            mixed = [int(hashed(hashed(torch.tensor(own)) + b)) for b in range(own)]
+            mixed = [hashed(hashed(own) + b) for b in range(own)]
             drawn = sorted(range(own), key=lambda b: mixed[b])[: spec.random]
             seen[:] = sorted({*seen, *(s for s in range(t + 1) if s // spec.block in drawn)})
     return sets
@@ -630,13 +636,14 @@ def test_definition(name: str, time: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])
-@pytest.mark.parametrize("window", [None, 1, 5])
+@pytest.mark.parametrize("window", [None, 1, 5, 17, 300])
 @pytest.mark.parametrize("scale", [None, 1.0])
 def test_attention_equals_torch_s(kv_heads: int, window: int | None, scale: float | None) -> None:
     mixer = example("full", kv_heads=kv_heads) if window is None else example("window", kv_heads=kv_heads, w=window)
     assert isinstance(mixer, SoftmaxAttention)
     mixer.scale = mixer.scale if scale is None else scale
-    x, spec = random_input(19), mixer.spec
+    time = 19 if window is None else 19 + 3 * window
+    x, spec = random_input(time), mixer.spec
     q, k, v = (
         projection(x).unflatten(-1, (heads, -1)).transpose(1, 2)
         for projection, heads in (
@@ -645,11 +652,24 @@ def test_attention_equals_torch_s(kv_heads: int, window: int | None, scale: floa
             (mixer.value, spec.kv_heads),
         )
     )
-    distance = torch.arange(19)[:, None] - torch.arange(19)
-    visible = (distance >= 0) & (distance < (window or 19))
+    distance = torch.arange(time)[:, None] - torch.arange(time)
+    visible = (distance >= 0) & (distance < (window or time))
     peer = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale, enable_gqa=True)
     expected = mixer.out(peer.transpose(1, 2).flatten(2))
     torch.testing.assert_close(mixer(x, None)[0], expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["window rotary", "window alibi", "chunk", "longformer", "tglobal gate"])
+@pytest.mark.parametrize("window", [30, 300, 1100])
+def test_long_windows_in_blocks_are_one_token_after_the_other(name: str, window: int) -> None:
+    """Blocks are as long as the window, or shorter, or there is one; a single token sees its cache without blocks."""
+    mixer, x, first = example(name, w=window), random_input(1210, batch=1), 1190
+    whole, _ = mixer(x, None)
+    before, state = mixer(x[:, :first], None)
+    assert (whole[:, :first] - before).abs().max() < 1e-10
+    for place in range(first, x.shape[1]):
+        output, state = mixer(x[:, place : place + 1], state)
+        assert (output[:, 0] - whole[:, place]).abs().max() < 1e-10
 
 
 @pytest.mark.parametrize("window", [20, 21, 1000])
