@@ -266,7 +266,8 @@ def by_time(x: Tensor) -> Tensor:
 
 def mixer_gradients(output: Tensor, x: Tensor, mixer: Any, names: tuple[str, ...]) -> list[Tensor]:
     weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(5))
-    return list(torch.autograd.grad((output * weights).sum(), [x, *(mixer.get_parameter(name) for name in names)]))
+    variables = [x, *(mixer.get_parameter(name) for name in names)]
+    return list(torch.autograd.grad((output * weights).sum(), variables, retain_graph=True))
 
 
 PROJECTIONS = ("query.weight", "key.weight", "value.weight", "out.weight")
@@ -360,7 +361,7 @@ def test_chunked_attention_is_llama_4_s() -> None:
     from transformers.masking_utils import chunked_overlay
 
     mixer: Any = example("chunk")
-    x, w, positions = random_input(TIME), mixer.spec.w, torch.arange(TIME)
+    x, w, positions = random_input(TIME).requires_grad_(), mixer.spec.w, torch.arange(TIME)
     same = chunked_overlay(w, torch.zeros(1, dtype=torch.int64))
     visible = torch.tensor([[bool(same(0, 0, t, s)) and s <= t for s in positions] for t in positions])
     spec = mixer.spec
@@ -369,7 +370,13 @@ def test_chunked_attention_is_llama_4_s() -> None:
         for projection, heads in ((mixer.query, spec.heads), (mixer.key, spec.kv_heads), (mixer.value, spec.kv_heads))
     )
     read = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, enable_gqa=True)
-    torch.testing.assert_close(mixer(x)[0], mixer.out(read.transpose(1, 2).flatten(2)), atol=1e-12, rtol=0)
+    ours, expected = mixer(x)[0], mixer.out(read.transpose(1, 2).flatten(2))
+    for one, other in zip(
+        (ours, *mixer_gradients(ours, x, mixer, PROJECTIONS)),
+        (expected, *mixer_gradients(expected, x, mixer, PROJECTIONS)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, atol=1e-12 * max(1.0, float(other.detach().abs().max())), rtol=0)
 
 
 def test_gated_attention_is_qwen3_next_s() -> None:
@@ -391,10 +398,17 @@ def test_gated_attention_is_qwen3_next_s() -> None:
         peer.q_proj.weight.copy_(both.flatten(0, 1))
         for ours, theirs in ((mixer.key, peer.k_proj), (mixer.value, peer.v_proj), (mixer.out, peer.o_proj)):
             theirs.weight.copy_(ours.weight)
-    x = random_input(TIME, dtype=torch.float32)
+    x = random_input(TIME, dtype=torch.float32).requires_grad_()
     still = torch.ones(1, TIME, 4), torch.zeros(1, TIME, 4)
     mask = torch.full((TIME, TIME), -torch.inf).triu(1)[None, None]
-    near(mixer(x)[0], peer(x, still, mask)[0])
+    ours, theirs = mixer(x)[0], peer(x, still, mask)[0]
+    near(ours, theirs)
+    inner, asked, gate, *rest = mixer_gradients(ours, x, mixer, ("query.weight", "gate.weight", *PROJECTIONS[1:]))
+    both = torch.cat([part.unflatten(0, (spec.heads, -1)) for part in (asked, gate)], dim=1).flatten(0, 1)
+    names = ("q_proj.weight", "k_proj.weight", "v_proj.weight", "o_proj.weight")
+    gradients = mixer_gradients(theirs, x, peer, names)
+    for one, other in zip((inner, both, *rest), gradients, strict=True):
+        near(one, other)
 
 
 def test_the_real_gated_unit_of_transformers() -> None:
@@ -543,9 +557,31 @@ def test_latent_attention_is_deepseek_v3_s() -> None:
         peer.kv_a_proj_with_mqa.weight.copy_(torch.cat([mixer.latent.weight, mixer.key.weight]))
         peer.kv_b_proj.weight.copy_(torch.cat(list(made), dim=1).flatten(0, 1))
         peer.o_proj.weight.copy_(mixer.out.weight)
-    x = random_input(TIME, dtype=torch.float32)
+    x = random_input(TIME, dtype=torch.float32).requires_grad_()
     half = spec.rope_dim // 2
     angles = torch.arange(TIME)[:, None] * mixer.encoding.base ** (-torch.arange(half) / half)
     angles = torch.cat([angles, angles], dim=-1)[None]
     mask = torch.full((TIME, TIME), -torch.inf).triu(1)[None, None]
-    near(mixer(x)[0], peer(x, (angles.cos(), angles.sin()), mask)[0])
+    ours, theirs = mixer(x)[0], peer(x, (angles.cos(), angles.sin()), mask)[0]
+    near(ours, theirs)
+    names = (
+        "query.weight",
+        "latent.weight",
+        "key.weight",
+        "key_of_latent.weight",
+        "value_of_latent.weight",
+        "out.weight",
+    )
+    inner, asked, latent, shared, made_keys, made_values, out = mixer_gradients(ours, x, mixer, names)
+    meet, rest = asked.unflatten(0, (spec.heads, -1)).split([spec.rope_dim, spec.value_dim], dim=1)
+    made = (part.unflatten(0, (spec.heads, -1)) for part in (made_keys, made_values))
+    converted = (
+        inner,
+        torch.cat([rest, meet], dim=1).flatten(0, 1),
+        torch.cat([latent, shared]),
+        torch.cat(list(made), dim=1).flatten(0, 1),
+        out,
+    )
+    names = ("q_proj.weight", "kv_a_proj_with_mqa.weight", "kv_b_proj.weight", "o_proj.weight")
+    for one, other in zip(converted, mixer_gradients(theirs, x, peer, names), strict=True):
+        near(one, other)
