@@ -95,8 +95,11 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
                 one = x.new_zeros(x.shape[0], 1, self.width)
                 _, state = self.mix(one, None, torch.zeros(x.shape[0], 1, dtype=torch.bool, device=x.device))
             return x.clone(), state
-        output, state = self.mix(x, state, mask)
-        return (output if mask is None else output.masked_fill(~mask[..., None], 0)), state
+        if mask is None:
+            return self.mix(x, state, None)
+        gone = ~mask[..., None]
+        output, state = self.mix(x.masked_fill(gone, 0), state, mask)  # whatever they held, be it infinite
+        return output.masked_fill(gone, 0), state
 
     def constants(self) -> Mapping[str, Tensor | float]:
         """Where parameters that are no projections start, by name; those that are not named start at 0."""
@@ -115,7 +118,7 @@ class Mixer(nn.Module, ABC, Generic[Spec, State]):
         state: State | None,
         mask: Bool[Tensor, "batch time"] | None,
     ) -> tuple[Float[Tensor, "batch time width"], State]:
-        """As `forward`; the outputs of tokens that do not count may be anything finite."""
+        """As `forward`; tokens that do not count hold zeros, and their outputs may be anything finite."""
 
     def packed(
         self, x: Float[Tensor, "1 total width"], cu_seqlens: Int[Tensor, " bounds"]

@@ -141,6 +141,22 @@ def test_no_token_changes_nothing(name: str, after: int) -> None:
 
 
 @every_mixer
+def test_what_a_token_that_does_not_count_holds_does_not_matter(name: str) -> None:
+    """Not even where it is no number: outputs, state and all gradients."""
+    mixer, x, mask = example(name), random_input(20), torch.ones(2, 20, dtype=torch.bool)
+    mask[0, 8:11], mask[0, :2], mask[1, 15:] = False, False, False
+    results = []
+    for held in (1.0, torch.nan, torch.inf, -1e300):
+        x = torch.where(mask[..., None], x.detach(), held).requires_grad_()
+        output, state = mixer(x, None, mask)
+        total = output.square().sum() + sum(tensor.square().sum() for tensor in tensors(state))
+        gradients = torch.autograd.grad(total, [x, *mixer.parameters()], allow_unused=True)
+        results.append([output, *tensors(state), *(part for part in gradients if part is not None)])
+    for result in results[1:]:
+        assert all(torch.equal(one, other) for one, other in zip(result, results[0], strict=True))
+
+
+@every_mixer
 def test_a_mask_of_all_tokens_changes_nothing(name: str) -> None:
     mixer, x = example(name), random_input(20)
     masked, one = mixer(x, None, torch.ones(2, 20, dtype=torch.bool))
