@@ -5,7 +5,8 @@
     python docs/refresh.py --tables   the tables alone, without running commands
 
 A block after `<!-- output: NAME -->` starts with `$ command`; what follows is that command's output. All commands of
-a page run in one empty folder, in order.
+a page run in one empty folder, in order. A block of Python after `<!-- example: NAME -->` is run; the block behind it
+is what it prints.
 """
 
 import argparse
@@ -20,6 +21,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- output: (?P<name>\w+) -->\n```console\n\$ (?P<command>[^\n]*)\n)(?P<shown>.*?)(```)", re.S)
+EXAMPLE = re.compile(
+    r"(<!-- example: (?P<name>\w+) -->\n```python\n(?P<code>.*?)```\n```text\n)(?P<shown>.*?)(```)", re.S
+)
 TABLE = re.compile(r"(<!-- (?P<name>mixers|runs|facts) -->\n)(.*?)(<!-- end -->)", re.S)
 FRONTIER = ("2*linear full", "--head-dim", "12", "--bits", "4", "--hops", "2", "--sizes", "paper", "--frontier")
 
@@ -29,6 +33,13 @@ def run(command: str, folder: Path) -> str:
     words = shlex.split(command)
     program = [sys.executable, "-m", "hopbound", *words[1:]]
     return subprocess.run(program, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def run_example(code: str, folder: Path) -> str:
+    """What a program prints."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
 
 
 def mixers_table() -> str:
@@ -99,18 +110,20 @@ def pages() -> list[Path]:
 
 
 def refreshed(folder: Path, only: set[str] | None = None) -> dict[Path, str]:
-    """The documents as they should be; `only` limits which command blocks are run again."""
+    """The documents as they should be; `only` limits which blocks are run again."""
     tables = {"mixers": mixers_table, "runs": mixers_that_run, "facts": facts_table}
 
     def replace(match: re.Match[str]) -> str:
         if only is not None and match["name"] not in only:
             return match[0]
-        return match[1] + run(match["command"], folder) + match[5]
+        made = match.groupdict()
+        shown = run_example(made["code"], folder) if "code" in made else run(made["command"], folder)
+        return match[1] + shown + match[5]
 
     texts = {}
     for page in pages():
         text = page.read_text(encoding="utf-8")
-        text = BLOCK.sub(replace, text)
+        text = EXAMPLE.sub(replace, BLOCK.sub(replace, text))
         texts[page] = TABLE.sub(lambda match: match[1] + tables[match["name"]]() + match[4], text)
     if only is None or "frontier" in only:
         run(shlex.join(["hopbound", "bound", *FRONTIER, "--out", "frontier"]), folder)

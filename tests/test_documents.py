@@ -160,6 +160,14 @@ def test_the_blocks_of_the_pages(tmp_path: Path) -> None:
     check_fresh(tmp_path, CHEAP)
 
 
+def test_the_examples_of_the_pages(tmp_path: Path) -> None:
+    """Each runs and prints what the page shows, which is something."""
+    found = [match for page in PAGES for match in refresh().EXAMPLE.finditer(text_of(page))]
+    assert {match["name"] for match in found} == {"decoder"}
+    assert all(match["shown"].strip() for match in found)
+    check_fresh(tmp_path, {match["name"] for match in found})
+
+
 def test_the_bound_of_the_readme(tmp_path: Path) -> None:
     check_fresh(tmp_path, {"bound"})
     assert (tmp_path / "proof" / "certificate.json").is_file()

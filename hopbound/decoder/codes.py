@@ -5,7 +5,7 @@ of a million tokens expensive and hide the rule; `model.json` stores the rule in
 few digit fields of the place in the segment, and constants.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -92,6 +92,15 @@ class SegmentCode:
     fields: tuple[DigitField, ...]
     constants: tuple[tuple[int, float], ...]
 
+    def parts(
+        self, places: Int[Tensor, " places"], dtype: torch.dtype
+    ) -> Iterator[tuple[slice, Float[Tensor, "places columns"]]]:
+        """Columns, and what they hold at places in the segment."""
+        for field in self.fields:
+            yield slice(field.column, field.column + field.bits), field.encode(places, dtype)
+        for column, value in self.constants:
+            yield slice(column, column + 1), torch.full((len(places), 1), value, dtype=dtype, device=places.device)
+
     @classmethod
     def from_json(cls, value: object, width: int) -> "SegmentCode":
         """From a segment of `PositionCode.to_json`; RejectedError as `DigitField.from_json`."""
@@ -123,13 +132,13 @@ class PositionCode:
         x = torch.zeros(len(positions), width, dtype=dtype, device=positions.device)
         start = 0
         for segment in self.segments:
-            inside = ((positions >= start) & (positions < start + segment.length)).nonzero()[:, 0]
-            if len(inside):
-                place = positions[inside] - start
-                for field in segment.fields:
-                    x[inside, field.column : field.column + field.bits] = field.encode(place, dtype)
-                for column, value in segment.constants:
-                    x[inside, column] = value
+            within = (positions >= start) & (positions < start + segment.length)
+            if torch.compiler.is_compiling():  # how many are inside is not known: all are encoded
+                for columns, part in segment.parts(positions - start, dtype):
+                    x[:, columns] = torch.where(within[:, None], part, x[:, columns])
+            elif len(inside := within.nonzero()[:, 0]):
+                for columns, part in segment.parts(positions[inside] - start, dtype):
+                    x[inside, columns] = part
             start += segment.length
         return x
 

@@ -39,6 +39,8 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
 }
 MAPS = ("plain", "gated")
 SCORE_SCALES: dict[str, float | None] = {"one": 1.0, "rsqrt": None}
+CHOICES = {"activation": ACTIVATIONS, "scores": SCORE_SCALES, "norm": NORMS, "maps": MAPS}
+ENCODINGS: dict[str, Encoding] = {"none": None, "rotary": Rotary(), "alibi": Alibi()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,9 @@ class DecoderConfig:
     shared: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if (value := getattr(self, name)) not in tuple(allowed):
+                raise InputError(name, value, f"one of {', '.join(allowed)}")
         layers = self.architecture.layers
         if len(self.hidden) != len(layers):
             raise InputError("hidden", self.hidden, f"one number for each of {len(layers)} layers")
@@ -155,8 +160,8 @@ class DecoderConfig:
     def _from_json(cls, value: object) -> "DecoderConfig":
         keys = [field.name for field in fields(cls)]
         given = exactly(value, "model config", keys)
-        for key, allowed in (("activation", ACTIVATIONS), ("scores", SCORE_SCALES), ("norm", NORMS), ("maps", MAPS)):
-            if given[key] not in allowed:
+        for key, allowed in CHOICES.items():
+            if given[key] not in tuple(allowed):
                 raise RejectedError(f"{key}: {given[key]!r}, expected one of {', '.join(allowed)}")
         kinds = ("activation", "kv", "state", "summary")
         bits = exactly(given["precisions"], "precisions", kinds)
@@ -319,7 +324,7 @@ class Decoder(nn.Module):
         maps: Literal["plain", "gated"] = "gated",
         activation: Literal["relu", "gelu", "silu"] = "silu",
         norm: Literal["none", "rms", "layer"] = "rms",
-        positions: Literal["none", "rotary", "alibi"] | int = "none",
+        positions: str | int = "none",
         shared: Sequence[int] | None = None,
         defaults: Defaults | None = None,
         precisions: Precisions | None = None,
@@ -339,7 +344,8 @@ class Decoder(nn.Module):
             heads: of mixers that do not say.
             head_dim: of mixers that do not say.
             answers: number of logits; None: one a token of the vocabulary.
-            hidden: units of the position-wise map after each layer, 0: no maps; None: 4 width, gated 8/3 width.
+            hidden: units of each position-wise map, 0: no maps; None: 4 width, gated 8/3 width. They stand after every
+                layer, or, where the schedule writes `mlp` layers, there alone.
             maps: gated (with silu: SwiGLU), or plain.
             activation: of the maps.
             norm: before mixers, maps and readout: root mean square, layer norm, or none.
@@ -358,21 +364,24 @@ class Decoder(nn.Module):
             if number < 1:
                 raise InputError(name, number, "a whole number from 1 on")
         units = (8 * width // 3 if maps == "gated" else 4 * width) if hidden is None else hidden
-        encodings: dict[object, Encoding] = {"rotary": Rotary(), "alibi": Alibi()}
+        written = [any(spec.name == "mlp" for spec in layer.mixers) for layer in architecture.layers]
+        learned = positions if isinstance(positions, int) else None
+        if positions not in (*ENCODINGS, learned) or (learned is not None and learned < 1):
+            raise InputError("positions", positions, f"one of {', '.join(ENCODINGS)}, or a number from 1 on")
         config = DecoderConfig(
             schedule=str(architecture),
             precisions=architecture.precisions,
             vocabulary=vocabulary,
             answers=vocabulary if answers is None else answers,
             width=width,
-            hidden=(units,) * len(architecture.layers),
+            hidden=tuple(units if here or not any(written) else 0 for here in written),
             activation=activation,
             maps=maps,
             norm=norm,
             scores="rsqrt",
             tokens=None,
-            positions=positions if isinstance(positions, int) else None,
-            encoding=encodings.get(positions),
+            positions=learned,
+            encoding=None if isinstance(positions, int) else ENCODINGS[positions],
             shared=None if shared is None else tuple(shared),
             readout=None,
         )
@@ -451,7 +460,8 @@ class Decoder(nn.Module):
             InputError: the rule or the table does not reach so far.
         """
         code = self.config.positions
-        if code is not None and positions.numel():  # without a code any position will do
+        # Without a code any position will do; compiled, `forward` checks what is known without the data.
+        if code is not None and positions.numel() and not torch.compiler.is_compiling():
             self._check_length(int(positions.max()) + 1)
         if isinstance(code, PositionCode):
             return code.encode(positions.flatten(), self.config.width, self.dtype).unflatten(0, positions.shape)
@@ -484,6 +494,8 @@ class Decoder(nn.Module):
         seen, time = state.seen if state else 0, tokens.shape[1]
         if mask is None:
             steps, after = torch.arange(time, device=tokens.device), seen + time
+            if isinstance(after, int):
+                self._check_length(after)
         else:
             steps, after = (mask.cumsum(dim=1) - 1).clamp(min=0), seen + mask.sum(dim=1)
         start = seen[:, None] if isinstance(seen, Tensor) else seen

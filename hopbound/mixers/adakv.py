@@ -69,7 +69,9 @@ class AdaptiveBudgetAttention(Eviction[SharedBudget]):
     def entries_of(self, state: SharedBudget) -> Entries:
         """Heads side by side."""
         held = state.held.detach().long()
-        heads, places = self.spec.kv_heads, int(held.max())
+        # Compiled, how many a head holds is not known: as many places as all together.
+        places = state.keys.shape[1] if torch.compiler.is_compiling() else int(held.max())
+        heads = self.spec.kv_heads
         empty = places - held[..., None]  # in front of the entries of each head
         start = held.cumsum(dim=1)[..., None] - places
         place = torch.arange(places, device=held.device)
@@ -84,7 +86,10 @@ class AdaptiveBudgetAttention(Eviction[SharedBudget]):
     def stored(self, entries: Entries) -> SharedBudget:
         """Head after head, without gaps: as many places as the row of the batch that holds most."""
         held, alive = entries.alive.sum(dim=-1), entries.alive.flatten(1)
-        order = (~alive).byte().argsort(dim=1, stable=True)[:, : int(held.sum(dim=1).max())]
+        most = self.spec.kv_heads * self.spec.budget
+        if not torch.compiler.is_compiling():
+            most = int(held.sum(dim=1).max())
+        order = (~alive).byte().argsort(dim=1, stable=True)[:, :most]
         gone = ~alive.gather(1, order)
         keys, values = (
             part.flatten(1, 2).take_along_dim(order[..., None], dim=1).masked_fill(gone[..., None], 0)

@@ -1,5 +1,6 @@
 """Evaluation on demand: the same logits as the whole sequence, from far less work where the weights allow it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,12 +8,13 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hopbound.architecture import Defaults, parse_schedule
+from hopbound.architecture import Defaults, parse_schedule, spec_text
 from hopbound.constructions.composition import build_composition
 from hopbound.decoder import Decoder
 from hopbound.decoder import demand as on_demand
 from hopbound.tasks import FunctionComposition
 from tests.decoder.examples import CHOOSING, MIXERS, config, random_decoder, random_sparse_decoder, random_tokens
+from tests.mixers.examples import encoding_of, every_mixer, example_spec
 
 # The same sums in another order; the logits of the random decoders are below 10^3.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
@@ -58,6 +60,15 @@ def test_short_prompts(schedule: str, time: int) -> None:
 @pytest.mark.parametrize("seed", range(150))
 def test_sparse_decoders(seed: int) -> None:
     assert_same(random_sparse_decoder(seed), random_tokens(seed=seed), TOLERANCE[torch.float64])
+
+
+@every_mixer
+@pytest.mark.parametrize("zeros", [0.0, 0.5])
+def test_every_mixer(name: str, zeros: float) -> None:
+    """Between others, dense and with many zeros."""
+    made = config(f"{MIXERS[4]} {spec_text(example_spec(name))} {MIXERS[3]} {MIXERS[0]}")
+    decoder = random_decoder(replace(made, encoding=encoding_of(name)), zeros=zeros)
+    assert_same(decoder, random_tokens(), TOLERANCE[torch.float64])
 
 
 @pytest.mark.parametrize("seed", range(0, 150, 6))
