@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hopbound.architecture import Defaults, spec_text
+from hopbound.architecture import Defaults, Precisions, spec_text
 from hopbound.decoder import Decoder, DecoderConfig
 from hopbound.decoder.folder import load_model, save_model
 from hopbound.errors import InputError
@@ -285,13 +285,16 @@ def test_positions_are_limited_by_the_table_only() -> None:
 
 
 @every_mixer
-def test_state_bytes_are_those_of_the_architecture(name: str) -> None:
-    """In bfloat16, with the precisions that the architecture takes for granted."""
-    time, spec = 41, example_spec(name)
-    decoder = Decoder.from_schedule(spec_text(spec), vocabulary=VOCABULARY, width=6, hidden=0).bfloat16()
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_state_bytes_are_those_of_the_architecture(name: str, dtype: torch.dtype) -> None:
+    """At the precisions of the run: in bfloat16 those that the architecture takes for granted."""
+    time, spec, bits = 41, example_spec(name), torch.finfo(dtype).bits
+    precisions = Precisions() if dtype is torch.bfloat16 else Precisions.uniform(bits)
+    sizes = {"vocabulary": VOCABULARY, "width": 6, "hidden": 0, "precisions": precisions}
+    decoder = Decoder.from_schedule(spec_text(spec), **sizes).to(dtype)
     _, state = decoder(tokens(time, batch=1))
     architecture, held = decoder.config.architecture, spec.elements
-    cached = held.kv_per_token * (time // held.kv_every) * architecture.precisions.kv
+    cached = held.kv_per_token * (time // held.kv_every) * precisions.kv
     assert 8 * Decoder.state_bytes(state) == architecture.state_bits + cached
 
 
