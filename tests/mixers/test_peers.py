@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn.functional import conv1d, logsigmoid, normalize, softplus
 
 from hopbound.mixers import Alibi, Rotary
@@ -17,7 +18,7 @@ from hopbound.mixers.delta_rule import delta_rule
 from hopbound.mixers.dplr import dplr
 from hopbound.mixers.linear import EPSILON
 from hopbound.mixers.mlstm import MatrixMemory, matrix_memory
-from tests.mixers.examples import example, random_input
+from tests.mixers.examples import detached, example, random_input, tensors
 from tests.mixers.peers import fla
 
 BATCH, HEADS, TIME, KEY, VALUE = 2, 3, 70, 8, 5
@@ -61,9 +62,28 @@ def agree(ours: Callable[..., Result], peer: Callable[..., Result], given: dict[
     return largest
 
 
-def near(one: Tensor, other: Tensor) -> None:
-    """Alike in float32, relative to the largest number."""
-    torch.testing.assert_close(one, other, atol=1e-5 * float(other.detach().abs().max()), rtol=0)
+def near(one: Tensor, other: Tensor, tolerance: float = 1e-5) -> None:
+    """Alike, relative to the largest number; unless said otherwise as far as float32 goes."""
+    torch.testing.assert_close(one, other, atol=tolerance * float(other.detach().abs().max()), rtol=0)
+
+
+def alike(mixer: Any, x: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
+    """The mixer's outputs for `x`, which must ask for gradients, and the gradients of `x` and of all parameters."""
+    ours = mixer(x)[0]
+    near(ours, expected, tolerance)
+    weights = torch.randn(ours.shape, generator=torch.Generator().manual_seed(5))
+    names, parameters = zip(*mixer.named_parameters(), strict=True)
+    both = (torch.autograd.grad((y * weights).sum(), [x, *parameters], allow_unused=True) for y in (ours, expected))
+    for name, one, other in zip(("x", *names), *both, strict=True):
+        assert (one is None) == (other is None), name
+        if one is not None and other is not None:
+            near(one, other, tolerance)
+
+
+def peer_output(peer: Any, weights: dict[str, Tensor], *given: Any) -> Tensor:
+    """Of a peer with these weights, through which gradients flow; where it returns more, what comes first."""
+    output = functional_call(peer, weights, given)
+    return output[0] if isinstance(output, tuple) else output
 
 
 def turned(x: Tensor) -> Tensor:
@@ -116,20 +136,20 @@ def test_the_bonus_is_rwkv6_s() -> None:
 
 def test_retention() -> None:
     mixer: Any = example("retnet", torch.float32)
-    x = random_input(TIME, dtype=torch.float32)
+    x = random_input(TIME, dtype=torch.float32).requires_grad_()
     q, k, v, _ = mixer.projected(x)
     expected = mixer.out(turned(fla("retention/naive", "naive_retention")(q, k, v)).flatten(2))
-    near(mixer(x, None)[0], expected)
+    alike(mixer, x, expected)
 
 
 def test_normalised_linear_attention() -> None:
     """The peer's guard of the normaliser is 1e-10, and its scale of the queries cancels but for the guard."""
     mixer: Any = example("linear", torch.float32)
-    x = random_input(64, dtype=torch.float32)
+    x = random_input(64, dtype=torch.float32).requires_grad_()
     q, k, v, _ = mixer.projected(x)
     function = fla("linear_attn/naive", "naive_recurrent_linear_attn")
     o, _ = function(*map(turned, (mixer.features(q), mixer.features(k), v)), normalize=True)
-    near(mixer(x, None)[0], mixer.out(o.flatten(2)))
+    alike(mixer, x, mixer.out(o.flatten(2)))
     assert EPSILON < 1e-5
 
 
@@ -190,7 +210,7 @@ def test_rwkv7_is_a_diagonal_plus_rank_one(form: str) -> None:
 
 def test_several_steps_of_the_delta_rule_a_token() -> None:
     mixer: Any = example("deltaproduct", torch.float32, steps=3, beta=2)
-    x = random_input(TIME, dtype=torch.float32)
+    x = random_input(TIME, dtype=torch.float32).requires_grad_()
     spec = mixer.spec
 
     def by_token(part: Tensor) -> Tensor:  # steps of a token one after the other on the axis of time
@@ -207,9 +227,8 @@ def test_several_steps_of_the_delta_rule_a_token() -> None:
         scale=1.0,
         num_householder=spec.steps,
     )
-    output, state = mixer(x, None)
-    near(output, mixer.out(o.flatten(2)))
-    near(state, last)
+    alike(mixer, x, mixer.out(o.flatten(2)))
+    near(mixer(x, None)[1], last)
 
 
 def test_the_short_convolution_of_transformers() -> None:
@@ -230,21 +249,21 @@ def test_the_short_convolution_of_transformers() -> None:
 def test_hgrn2_is_gla_with_the_complements_as_keys() -> None:
     """The peer scales the queries; HGRN2 does not."""
     mixer: Any = example("hgrn2", torch.float32)
-    x = random_input(TIME, dtype=torch.float32)
+    x = random_input(TIME, dtype=torch.float32).requires_grad_()
     q, k, v, g = mixer.inputs(x, *mixer.projected(x)[:3])
     o, _ = fla("gla/naive", "naive_recurrent_gla")(*map(turned, (q * q.shape[-1] ** 0.5, k, v, g)))
-    near(mixer(x, None)[0], mixer.out(o.flatten(2)))
+    alike(mixer, x, mixer.out(o.flatten(2)))
 
 
 @pytest.mark.parametrize("name", ["conv", "shift"])
 def test_convolutions_are_torch_s(name: str) -> None:
     """torch's taps run the other way: its last one weighs the token itself."""
     mixer: Any = example(name)
-    x = random_input(TIME)
+    x = random_input(TIME).requires_grad_()
     taps, u = mixer.taps(), mixer.inner(x).transpose(1, 2)
     padded = torch.nn.functional.pad(u, (taps.shape[0] - 1, 0))
     expected = conv1d(padded, taps.flip(0).T[:, None], groups=taps.shape[1])
-    torch.testing.assert_close(mixer(x, None)[0], mixer.out(expected.transpose(1, 2)), atol=1e-12, rtol=0)
+    alike(mixer, x, mixer.out(expected.transpose(1, 2)), tolerance=1e-12)
 
 
 def test_the_slopes_of_lightning_attention_are_minimax_s() -> None:
@@ -264,15 +283,6 @@ def by_time(x: Tensor) -> Tensor:
     return x.flatten(1, 2).transpose(1, 2)
 
 
-def mixer_gradients(output: Tensor, x: Tensor, mixer: Any, names: tuple[str, ...]) -> list[Tensor]:
-    weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(5))
-    variables = [x, *(mixer.get_parameter(name) for name in names)]
-    return list(torch.autograd.grad((output * weights).sum(), variables, retain_graph=True))
-
-
-PROJECTIONS = ("query.weight", "key.weight", "value.weight", "out.weight")
-
-
 def test_top_tokens_are_deepseek_sparse_attention() -> None:
     """The peer leaves open which of equal scores it takes; with many index heads no two are 0."""
     mixer: Any = example("topk", torch.float32, k=9, index_heads=16, index_dim=6)
@@ -285,10 +295,7 @@ def test_top_tokens_are_deepseek_sparse_attention() -> None:
     )
     places = torch.zeros(BATCH, TIME, TIME + 1, dtype=torch.bool).scatter(2, indices % (TIME + 1), True)
     assert torch.equal(mixer.chosen(past), places[:, :, :TIME])
-    ours, expected = mixer(x)[0], mixer.out(o.flatten(2))
-    near(ours, expected)
-    for one, other in zip(*(mixer_gradients(y, x, mixer, PROJECTIONS) for y in (ours, expected)), strict=True):
-        near(one, other)
+    alike(mixer, x, mixer.out(o.flatten(2)))
 
 
 def test_the_indexer_is_deepseek_s() -> None:
@@ -324,11 +331,7 @@ def test_native_sparse_attention() -> None:
     near_by = torch.nn.functional.scaled_dot_product_attention(
         *map(turned, (q, k, v)), attn_mask=(distance >= 0) & (distance < 9), enable_gqa=True
     )
-    ours, expected = mixer(x)[0], mixer.out((sparse + window[..., None] * turned(near_by)).flatten(2))
-    near(ours, expected)
-    names = (*PROJECTIONS, "gate.weight")
-    for one, other in zip(*(mixer_gradients(y, x, mixer, names) for y in (ours, expected)), strict=True):
-        near(one, other)
+    alike(mixer, x, mixer.out((sparse + window[..., None] * turned(near_by)).flatten(2)))
 
 
 @pytest.mark.parametrize("dims", [None, 4])
@@ -370,13 +373,7 @@ def test_chunked_attention_is_llama_4_s() -> None:
         for projection, heads in ((mixer.query, spec.heads), (mixer.key, spec.kv_heads), (mixer.value, spec.kv_heads))
     )
     read = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, enable_gqa=True)
-    ours, expected = mixer(x)[0], mixer.out(read.transpose(1, 2).flatten(2))
-    for one, other in zip(
-        (ours, *mixer_gradients(ours, x, mixer, PROJECTIONS)),
-        (expected, *mixer_gradients(expected, x, mixer, PROJECTIONS)),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, other, atol=1e-12 * max(1.0, float(other.detach().abs().max())), rtol=0)
+    alike(mixer, x, mixer.out(read.transpose(1, 2).flatten(2)), tolerance=1e-12)
 
 
 def test_gated_attention_is_qwen3_next_s() -> None:
@@ -394,21 +391,16 @@ def test_gated_attention_is_qwen3_next_s() -> None:
         peer: Any = Qwen3NextAttention(config, 0)
     peer.q_norm = peer.k_norm = torch.nn.Identity()
     both = torch.cat([part.weight.unflatten(0, (spec.heads, -1)) for part in (mixer.query, mixer.gate)], dim=1)
-    with torch.no_grad():
-        peer.q_proj.weight.copy_(both.flatten(0, 1))
-        for ours, theirs in ((mixer.key, peer.k_proj), (mixer.value, peer.v_proj), (mixer.out, peer.o_proj)):
-            theirs.weight.copy_(ours.weight)
+    weights = {
+        "q_proj.weight": both.flatten(0, 1),
+        "k_proj.weight": mixer.key.weight,
+        "v_proj.weight": mixer.value.weight,
+        "o_proj.weight": mixer.out.weight,
+    }
     x = random_input(TIME, dtype=torch.float32).requires_grad_()
     still = torch.ones(1, TIME, 4), torch.zeros(1, TIME, 4)
     mask = torch.full((TIME, TIME), -torch.inf).triu(1)[None, None]
-    ours, theirs = mixer(x)[0], peer(x, still, mask)[0]
-    near(ours, theirs)
-    inner, asked, gate, *rest = mixer_gradients(ours, x, mixer, ("query.weight", "gate.weight", *PROJECTIONS[1:]))
-    both = torch.cat([part.unflatten(0, (spec.heads, -1)) for part in (asked, gate)], dim=1).flatten(0, 1)
-    names = ("q_proj.weight", "k_proj.weight", "v_proj.weight", "o_proj.weight")
-    gradients = mixer_gradients(theirs, x, peer, names)
-    for one, other in zip((inner, both, *rest), gradients, strict=True):
-        near(one, other)
+    alike(mixer, x, peer_output(peer, weights, x, still, mask))
 
 
 def test_the_real_gated_unit_of_transformers() -> None:
@@ -423,23 +415,25 @@ def test_the_real_gated_unit_of_transformers() -> None:
     channels = mixer.spec.channels
     config = RecurrentGemmaConfig(lru_width=channels, num_attention_heads=1, hidden_size=channels, num_hidden_layers=1)
     peer: Any = RecurrentGemmaRglru(config)
-    with torch.no_grad():
-        peer.recurrent_param.copy_(mixer.rate)
-        for ours, name in ((mixer.admit, "input"), (mixer.forget, "recurrent")):
-            getattr(peer, f"{name}_gate_weight").copy_(ours.weight.T[None])
-            getattr(peer, f"{name}_gate_bias").copy_(ours.bias[None])
+    weights = {
+        "recurrent_param": mixer.rate,
+        "input_gate_weight": mixer.admit.weight.T[None],
+        "input_gate_bias": mixer.admit.bias[None],
+        "recurrent_gate_weight": mixer.forget.weight.T[None],
+        "recurrent_gate_bias": mixer.forget.bias[None],
+    }
     u = torch.randn(2, TIME, channels, generator=torch.Generator().manual_seed(0))
     h = torch.randn(2, channels, generator=torch.Generator().manual_seed(1))
-    given = {"u": u.requires_grad_(), "h": h.requires_grad_()}
+    given = {"u": u.requires_grad_(), "h": h.requires_grad_(), **dict(mixer.named_parameters())}
 
-    def ours_(u: Tensor, h: Tensor) -> Result:
+    def ours(u: Tensor, h: Tensor, **_: Tensor) -> Result:
         return mixer.recur(u, h, None)
 
-    def theirs(u: Tensor, h: Tensor) -> Result:
+    def theirs(u: Tensor, h: Tensor, **_: Tensor) -> Result:
         peer.recurrent_states = h
-        return peer(u, torch.arange(1, TIME + 1)[None]), peer.recurrent_states
+        return peer_output(peer, weights, u, torch.arange(1, TIME + 1)[None]), peer.recurrent_states
 
-    assert agree(ours_, theirs, given) < 1e-5
+    assert agree(ours, theirs, given) < 1e-5
 
 
 def test_mamba_is_transformers() -> None:
@@ -455,42 +449,46 @@ def test_mamba_is_transformers() -> None:
         peer: Any = MambaMixer(config, 0)
         peer.in_proj = torch.nn.Linear(6, 2 * channels)
     open_gate = 1.2784645427610738  # silu of it is 1
-    with torch.no_grad():
-        peer.in_proj.weight.copy_(torch.cat([mixer.channel.weight, torch.zeros(channels, 6)]))
-        peer.in_proj.bias.copy_(torch.cat([torch.zeros(channels), torch.full((channels,), open_gate)]))
-        peer.conv1d.weight.copy_(mixer.short.filter.flip(0).T[:, None])
-        peer.conv1d.bias.zero_()
-        peer.x_proj.weight.copy_(torch.cat([torch.eye(channels), mixer.write.weight, mixer.read.weight]))
-        peer.dt_proj.weight.copy_(mixer.step.weight)
-        peer.dt_proj.bias.copy_(mixer.step.bias)
-        peer.A_log.copy_(mixer.log_rate)
-        peer.D.copy_(mixer.skip)
-        peer.out_proj.weight.copy_(mixer.out.weight)
-        if peer.out_proj.bias is not None:
-            peer.out_proj.bias.zero_()
-    x = random_input(TIME, dtype=torch.float32)
-    expected = peer(x)
-    near(mixer(x)[0], expected[0] if isinstance(expected, tuple) else expected)
+    weights = {
+        "in_proj.weight": torch.cat([mixer.channel.weight, torch.zeros(channels, 6)]),
+        "in_proj.bias": torch.cat([torch.zeros(channels), torch.full((channels,), open_gate)]),
+        "conv1d.weight": mixer.short.filter.flip(0).T[:, None],
+        "conv1d.bias": torch.zeros(channels),
+        "x_proj.weight": torch.cat([torch.eye(channels), mixer.write.weight, mixer.read.weight]),
+        "dt_proj.weight": mixer.step.weight,
+        "dt_proj.bias": mixer.step.bias,
+        "A_log": mixer.log_rate,
+        "D": mixer.skip,
+        "out_proj.weight": mixer.out.weight,
+    }
+    assert peer.out_proj.bias is None
+    x = random_input(TIME, dtype=torch.float32).requires_grad_()
+    alike(mixer, x, peer_output(peer, weights, x))
 
 
 def test_the_average_of_rwkv4_is_transformers() -> None:
+    """States are compared as they are, not as they are kept, so that the maximum they are divided by has no part."""
     from transformers.models.rwkv.modeling_rwkv import rwkv_linear_attention_cpu
 
     mixer: Any = example("rwkv4", torch.float32)
     x = random_input(TIME, dtype=torch.float32)
-    _, state = mixer(random_input(9, dtype=torch.float32, seed=3))
-    average, last = rwkv_linear_attention_cpu(
-        mixer.log_rate,
-        mixer.boost,
-        mixer.key(x),
-        mixer.value(x),
-        state=[state.numerator, state.denominator, state.maximum],
-        return_state=True,
-    )
-    output, after = mixer(x, state)
-    near(output, mixer.out(mixer.receptance(x).sigmoid() * average))
-    for ours, theirs in zip((after.numerator, after.denominator, after.maximum), last, strict=True):
-        near(ours, theirs)
+    before = detached(mixer(random_input(9, dtype=torch.float32, seed=3))[1])
+    held = dict(zip("ndp", tensors(before), strict=True))
+    given = {"x": x.requires_grad_(), **held, **dict(mixer.named_parameters())}
+
+    def unscaled(numerator: Tensor, denominator: Tensor, maximum: Tensor) -> Tensor:
+        return torch.stack([numerator, denominator]) * maximum.exp()
+
+    def ours(x: Tensor, **_: Tensor) -> Result:
+        output, after = mixer(x, before)
+        return output, unscaled(*tensors(after))
+
+    def peer(x: Tensor, **_: Tensor) -> Result:
+        made = mixer.log_rate, mixer.boost, mixer.key(x), mixer.value(x)
+        average, last = rwkv_linear_attention_cpu(*made, state=tensors(before), return_state=True)
+        return mixer.out(mixer.receptance(x).sigmoid() * average), unscaled(*last)
+
+    assert agree(ours, peer, given) < 1e-5
 
 
 @pytest.mark.parametrize("form", ["mlstm_recurrent_sequence_native", "mlstm_chunkwise_native_autograd"])
@@ -516,14 +514,14 @@ def test_the_matrix_memory_of_xlstm_is_transformers(form: str) -> None:
 
 def test_log_linear_attention_is_fla_s() -> None:
     mixer: Any = example("loglinear", torch.float32)
-    x, heads = random_input(TIME, dtype=torch.float32), mixer.spec.heads
+    x, heads = random_input(TIME, dtype=torch.float32).requires_grad_(), mixer.spec.heads
     q, k, v, _ = mixer.projected(x)
     rate = softplus(mixer.rate(x) + mixer.rate_bias)
     decay = -mixer.log_rate_scale.exp() * rate
     share = softplus(mixer.share(x)).unflatten(-1, (heads, -1))
     function = fla("log_linear_attn/naive", "naive_log_linear_attn")
     o = function(turned(q), turned(k), turned(v), decay, share)
-    near(mixer(x)[0], mixer.out(o.flatten(2)))
+    alike(mixer, x, mixer.out(o.flatten(2)))
 
 
 def test_latent_attention_is_deepseek_v3_s() -> None:
@@ -552,36 +550,15 @@ def test_latent_attention_is_deepseek_v3_s() -> None:
     peer.kv_a_layernorm = torch.nn.Identity()
     meet, rest = mixer.query.weight.unflatten(0, (spec.heads, -1)).split([spec.rope_dim, spec.value_dim], dim=1)
     made = (part.weight.unflatten(0, (spec.heads, -1)) for part in (mixer.key_of_latent, mixer.value_of_latent))
-    with torch.no_grad():
-        peer.q_proj.weight.copy_(torch.cat([rest, meet], dim=1).flatten(0, 1))
-        peer.kv_a_proj_with_mqa.weight.copy_(torch.cat([mixer.latent.weight, mixer.key.weight]))
-        peer.kv_b_proj.weight.copy_(torch.cat(list(made), dim=1).flatten(0, 1))
-        peer.o_proj.weight.copy_(mixer.out.weight)
+    weights = {
+        "q_proj.weight": torch.cat([rest, meet], dim=1).flatten(0, 1),
+        "kv_a_proj_with_mqa.weight": torch.cat([mixer.latent.weight, mixer.key.weight]),
+        "kv_b_proj.weight": torch.cat(list(made), dim=1).flatten(0, 1),
+        "o_proj.weight": mixer.out.weight,
+    }
     x = random_input(TIME, dtype=torch.float32).requires_grad_()
     half = spec.rope_dim // 2
     angles = torch.arange(TIME)[:, None] * mixer.encoding.base ** (-torch.arange(half) / half)
     angles = torch.cat([angles, angles], dim=-1)[None]
     mask = torch.full((TIME, TIME), -torch.inf).triu(1)[None, None]
-    ours, theirs = mixer(x)[0], peer(x, (angles.cos(), angles.sin()), mask)[0]
-    near(ours, theirs)
-    names = (
-        "query.weight",
-        "latent.weight",
-        "key.weight",
-        "key_of_latent.weight",
-        "value_of_latent.weight",
-        "out.weight",
-    )
-    inner, asked, latent, shared, made_keys, made_values, out = mixer_gradients(ours, x, mixer, names)
-    meet, rest = asked.unflatten(0, (spec.heads, -1)).split([spec.rope_dim, spec.value_dim], dim=1)
-    made = (part.unflatten(0, (spec.heads, -1)) for part in (made_keys, made_values))
-    converted = (
-        inner,
-        torch.cat([rest, meet], dim=1).flatten(0, 1),
-        torch.cat([latent, shared]),
-        torch.cat(list(made), dim=1).flatten(0, 1),
-        out,
-    )
-    names = ("q_proj.weight", "kv_a_proj_with_mqa.weight", "kv_b_proj.weight", "o_proj.weight")
-    for one, other in zip(converted, mixer_gradients(theirs, x, peer, names), strict=True):
-        near(one, other)
+    alike(mixer, x, peer_output(peer, weights, x, (angles.cos(), angles.sin()), mask))
