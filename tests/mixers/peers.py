@@ -1,4 +1,4 @@
-"""Reference functions of other projects, each loaded from its file: their packages would import triton."""
+"""Reference functions of other projects, each loaded from its file: their packages would import triton; comparisons."""
 
 import importlib.metadata
 import importlib.util
@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
 
 def _block_means(x: Tensor, chunk_size: int, cu_seqlens: None = None) -> Tensor:
@@ -45,3 +46,27 @@ def fla(module: str, function: str) -> Callable[..., Any]:
         warnings.simplefilter("ignore", ImportWarning)  # some say that they miss a package of kernels
         spec.loader.exec_module(loaded)
     return getattr(loaded, function)
+
+
+def near(one: Tensor, other: Tensor, tolerance: float = 1e-5) -> None:
+    """Alike, relative to the largest number; unless said otherwise as far as float32 goes."""
+    torch.testing.assert_close(one, other, atol=tolerance * float(other.detach().abs().max()), rtol=0)
+
+
+def alike(mixer: Any, x: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
+    """The mixer's outputs for `x`, which must ask for gradients, and the gradients of `x` and of all parameters."""
+    ours = mixer(x)[0]
+    near(ours, expected, tolerance)
+    weights = torch.randn(ours.shape, generator=torch.Generator().manual_seed(5))
+    names, parameters = zip(*mixer.named_parameters(), strict=True)
+    both = (torch.autograd.grad((y * weights).sum(), [x, *parameters], allow_unused=True) for y in (ours, expected))
+    for name, one, other in zip(("x", *names), *both, strict=True):
+        assert (one is None) == (other is None), name
+        if one is not None and other is not None:
+            near(one, other, tolerance)
+
+
+def peer_output(peer: Any, weights: dict[str, Tensor], *given: Any) -> Tensor:
+    """Of a peer with these weights, through which gradients flow; where it returns more, what comes first."""
+    output = functional_call(peer, weights, given)
+    return output[0] if isinstance(output, tuple) else output

@@ -12,6 +12,7 @@ from hopbound.mixers import REGISTRY, Alibi, Mixer, Rotary, SoftmaxAttention, So
 from hopbound.mixers.mla import MultiHeadLatentAttention
 from hopbound.mixers.rfa import RandomFeatureAttention
 from tests.mixers.examples import CHOOSE, every_mixer, example, random_input
+from tests.mixers.peers import alike
 
 Array = NDArray[np.float64]
 
@@ -643,7 +644,7 @@ def test_attention_equals_torch_s(kv_heads: int, window: int | None, scale: floa
     assert isinstance(mixer, SoftmaxAttention)
     mixer.scale = mixer.scale if scale is None else scale
     time = 19 if window is None else 19 + 3 * window
-    x, spec = random_input(time), mixer.spec
+    x, spec = random_input(time).requires_grad_(), mixer.spec
     q, k, v = (
         projection(x).unflatten(-1, (heads, -1)).transpose(1, 2)
         for projection, heads in (
@@ -656,7 +657,7 @@ def test_attention_equals_torch_s(kv_heads: int, window: int | None, scale: floa
     visible = (distance >= 0) & (distance < (window or time))
     peer = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale, enable_gqa=True)
     expected = mixer.out(peer.transpose(1, 2).flatten(2))
-    torch.testing.assert_close(mixer(x, None)[0], expected, atol=1e-12, rtol=0)
+    alike(mixer, x, expected, tolerance=1e-12)
 
 
 @pytest.mark.parametrize("name", ["window rotary", "window alibi", "chunk", "longformer", "tglobal gate"])

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.func import functional_call
 from torch.nn.functional import conv1d, logsigmoid, normalize, softplus
 
 from hopbound.mixers import Alibi, Rotary
@@ -19,7 +18,7 @@ from hopbound.mixers.dplr import dplr
 from hopbound.mixers.linear import EPSILON
 from hopbound.mixers.mlstm import MatrixMemory, matrix_memory
 from tests.mixers.examples import detached, example, random_input, tensors
-from tests.mixers.peers import fla
+from tests.mixers.peers import alike, fla, near, peer_output
 
 BATCH, HEADS, TIME, KEY, VALUE = 2, 3, 70, 8, 5
 Result = tuple[Tensor, Tensor | None]
@@ -60,30 +59,6 @@ def agree(ours: Callable[..., Result], peer: Callable[..., Result], given: dict[
             assert one is not None
             largest = max(largest, float((one - other).detach().abs().max() / other.detach().abs().max()))
     return largest
-
-
-def near(one: Tensor, other: Tensor, tolerance: float = 1e-5) -> None:
-    """Alike, relative to the largest number; unless said otherwise as far as float32 goes."""
-    torch.testing.assert_close(one, other, atol=tolerance * float(other.detach().abs().max()), rtol=0)
-
-
-def alike(mixer: Any, x: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
-    """The mixer's outputs for `x`, which must ask for gradients, and the gradients of `x` and of all parameters."""
-    ours = mixer(x)[0]
-    near(ours, expected, tolerance)
-    weights = torch.randn(ours.shape, generator=torch.Generator().manual_seed(5))
-    names, parameters = zip(*mixer.named_parameters(), strict=True)
-    both = (torch.autograd.grad((y * weights).sum(), [x, *parameters], allow_unused=True) for y in (ours, expected))
-    for name, one, other in zip(("x", *names), *both, strict=True):
-        assert (one is None) == (other is None), name
-        if one is not None and other is not None:
-            near(one, other, tolerance)
-
-
-def peer_output(peer: Any, weights: dict[str, Tensor], *given: Any) -> Tensor:
-    """Of a peer with these weights, through which gradients flow; where it returns more, what comes first."""
-    output = functional_call(peer, weights, given)
-    return output[0] if isinstance(output, tuple) else output
 
 
 def turned(x: Tensor) -> Tensor:
