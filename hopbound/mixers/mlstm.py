@@ -6,7 +6,8 @@ r"""The matrix memory of xLSTM (mLSTM, arXiv 2405.04517): exponential gates, a n
 
 Kept so that nothing overflows, C and n divided by e^{m_t} with m_t = max(m_{t-1} + log f_t, log i_t): the 1 becomes
 e^{-m_t}. As in the authors' code 1e-6 is added to the divided denominator. The output gate, norm and soft caps of the
-published block stand outside. State: C, n and m for each head.
+published block stand outside; where it has a short convolution, values are made from what has not passed through it,
+while `conv` is for all three. State: C, n and m for each head.
 """
 
 from collections.abc import Mapping, Sequence

@@ -67,6 +67,7 @@ VARIANTS: dict[str, tuple[str, dict[str, int]]] = {
     "mamba conv": ("mamba", {"conv": 3}),
     "mlstm conv": ("mlstm", {"conv": 3}),
     "rglru conv": ("rglru", {"conv": 3}),
+    "loglinear few": ("loglinear", {"levels": 4}),  # the last one holds all that is older
 }
 every_mixer = pytest.mark.parametrize("name", VARIANTS)
 

@@ -377,7 +377,7 @@ def exponential_gates(mixer: Mixer[Any, Any], x: Array) -> Array:
 
 
 def log_linear(mixer: Mixer[Any, Any], x: Array) -> Array:
-    """Pair by pair: the level is that of the highest digit in which two numbers differ."""
+    """Pair by pair: the level is that of the highest digit in which two numbers differ, or the last that there is."""
     q, k, v = projected(mixer, x)
     rate = np.log(1 + np.exp(x @ weight(mixer, "rate.weight").T + weight(mixer, "rate_bias")))
     decay = np.exp(-np.exp(weight(mixer, "log_rate_scale")) * rate)
@@ -386,7 +386,7 @@ def log_linear(mixer: Mixer[Any, Any], x: Array) -> Array:
     for h in range(mixer.spec.heads):
         for t in range(len(x)):
             for s in range(t + 1):
-                level = (t ^ s).bit_length()
+                level = min((t ^ s).bit_length(), mixer.spec.levels - 1)
                 out[t, h] += share[t, h, level] * np.prod(decay[s + 1 : t + 1, h]) * (q[t, h] @ k[s, h]) * v[s, h]
     return out.reshape(len(x), -1) @ weight(mixer, "out.weight").T
 
