@@ -226,6 +226,10 @@ def test_the_formulas_of_the_table(name: str) -> None:
         "index_dim": 37,
         "retrievals": 41,
         "select_dim": 43,
+        "selections": 3,
+        "overlap": 1,
+        "key_heads": 3,
+        "columns": 11,
     }
     keys = [key for key in ROWS[name].keys if key != "conv"]
     sizes = ",".join(f"{key}={given[key]}" for key in keys)
@@ -237,7 +241,7 @@ def test_the_formulas_of_the_table(name: str) -> None:
     if name == "shift":
         names["k"] = 2
 
-    names |= {"g": 47, "b": 13}
+    names |= {"g": 47, "b": 13, "s": 3, "d": 5, "o": 2, "columns": 11}
 
     def evaluate(formula: str) -> float:
         if formula == "none":

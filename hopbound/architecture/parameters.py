@@ -11,6 +11,7 @@ from hopbound.architecture.sizes import (
     ChannelState,
     Columns,
     EvictingAttention,
+    GatedHeads,
     GroupedHeads,
     GroupedState,
     LatentAttention,
@@ -49,9 +50,9 @@ _MATRIX: dict[str, Extra] = {
 }
 
 
-def _grouped(spec: GroupedHeads | SelectiveAttention | NativeSparseAttention | EvictingAttention, width: int) -> int:
+def _grouped(spec: GroupedHeads, width: int) -> int:
     queries, read = spec.heads * spec.head_dim, spec.heads * spec.value_dim
-    return width * (queries + spec.kv_heads * (spec.head_dim + spec.value_dim) + read)
+    return width * (queries + spec.one_token + read)
 
 
 def mixer_parameters(spec: MixerSpec, width: int) -> int:
@@ -63,11 +64,11 @@ def mixer_parameters(spec: MixerSpec, width: int) -> int:
     match spec:
         case Pointwise():
             return 0
-        case GroupedHeads():
+        case GatedHeads():
             return _grouped(spec, width) + spec.gate * width * spec.heads * spec.value_dim
         case NativeSparseAttention():
             return _grouped(spec, width) + 3 * width * spec.heads
-        case SelectiveAttention():
+        case SelectiveAttention() if spec.name in ("topk", "moba"):
             index = spec.index_heads * spec.index_dim + spec.index_dim + spec.index_heads
             return _grouped(spec, width) + width * index
         case EvictingAttention():
@@ -80,8 +81,9 @@ def mixer_parameters(spec: MixerSpec, width: int) -> int:
             retrieved = (spec.retrievals + spec.heads) * spec.value_dim
             return width * (searched + retrieved) + spec.value_dim * spec.select_dim
         case MatrixState() if spec.name in _MATRIX:
-            keys, values = _keys(spec), spec.heads * spec.value_dim
-            convolved = keys + spec.steps * (keys + values)
+            values = spec.heads * spec.value_dim
+            projected = spec.key_heads * spec.head_dim
+            convolved = projected + spec.steps * (projected + values)
             return width * (convolved + values) + spec.conv * convolved + _MATRIX[spec.name](spec, width)
         case GroupedState():
             channels = spec.heads * spec.head_dim

@@ -15,15 +15,19 @@ from hopbound.architecture.sizes import (
     BlockSparseAttention,
     ChannelState,
     Columns,
+    CompressedAttention,
     EvictingAttention,
+    ForgettingAttention,
     GlobalWindowAttention,
     GroupedState,
     LatentAttention,
     MatrixState,
     NativeSparseAttention,
+    OpenState,
     Pointwise,
     SearchRetrieval,
     SelectiveAttention,
+    SelectiveLatentAttention,
     TransientGlobalAttention,
     WindowAttention,
 )
@@ -80,6 +84,12 @@ _ATTENTION: dict[str, Rule | None] = {
 }
 _GATED: dict[str, Rule | None] = {**_ATTENTION, "gate": _number(0)}
 _WINDOW: dict[str, Rule | None] = {**_ATTENTION, "w": lambda _, d: d.window, "gate": _number(0)}
+_LATENT: dict[str, Rule | None] = {
+    "heads": _heads,
+    "latent": lambda _, d: 4 * d.head_dim,
+    "rope_dim": lambda _, d: max(d.head_dim // 2, 1),
+    "value_dim": _head_dim,
+}
 _EVICTING: dict[str, Rule | None] = {**_ATTENTION, "budget": None, "recent": lambda sizes, _: sizes["budget"] // 2}
 _MATRIX: dict[str, Rule | None] = {
     "heads": _heads,
@@ -88,6 +98,7 @@ _MATRIX: dict[str, Rule | None] = {
     "conv": _number(0),
 }
 _PLAIN: dict[str, Rule] = {
+    "key_heads": _same("heads"),
     "features": _same("head_dim"),
     "levels": _number(1),
     "normaliser": _number(0),
@@ -108,6 +119,7 @@ class Row:
         fixed: the family's remaining fields, as rules of the keys.
         aliases: other names for it.
         excluded: why the theorems' model class does not contain it; empty if it does.
+        runs: whether `mixers` holds it; rows without are for the sizes and claims of real models.
         about: what it is, with its source.
     """
 
@@ -117,6 +129,7 @@ class Row:
     fixed: Mapping[str, Rule] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     excluded: str = ""
+    runs: bool = True
 
 
 def _matrix(about: str, *, fixed: Mapping[str, Rule] = _PLAIN, aliases: tuple[str, ...] = ()) -> Row:
@@ -124,7 +137,7 @@ def _matrix(about: str, *, fixed: Mapping[str, Rule] = _PLAIN, aliases: tuple[st
 
 
 def _delta(about: str, *, aliases: tuple[str, ...] = (), **more: Rule) -> Row:
-    keys = {**_MATRIX, **more, "beta": _number(1)}
+    keys = {**_MATRIX, **more, "beta": _number(1), "key_heads": _same("heads")}
     fixed = {key: rule for key, rule in _PLAIN.items() if key not in keys}
     return Row(family=MatrixState, keys=keys, fixed=fixed, about=about, aliases=aliases)
 
@@ -138,12 +151,7 @@ ROWS: dict[str, Row] = {
     ),
     "mla": Row(
         family=LatentAttention,
-        keys={
-            "heads": _heads,
-            "latent": lambda _, d: 4 * d.head_dim,
-            "rope_dim": lambda _, d: max(d.head_dim // 2, 1),
-            "value_dim": _head_dim,
-        },
+        keys=_LATENT,
         about="multi-head latent attention (arXiv 2405.04434); default latent 4 d and rotary part d / 2 as there",
     ),
     "window": Row(
@@ -227,6 +235,49 @@ ROWS: dict[str, Row] = {
         excluded="selects blocks by scores that are summed over a group and normalised over the whole past",
         about="native sparse attention: compressed, selected and window branches (arXiv 2502.11089)",
     ),
+    "dsa": Row(
+        family=SelectiveLatentAttention,
+        keys={**_LATENT, "k": None, "index_dim": _head_dim},
+        aliases=("indexed_mla",),
+        runs=False,
+        about="latent attention over the k tokens with the best index scores (arXiv 2512.02556)",
+    ),
+    "indexed": Row(
+        family=SelectiveAttention,
+        keys={**_ATTENTION, "k": None, "block": _number(1), "selections": _same("heads"), "index_dim": _head_dim},
+        fixed={"index_heads": _same("selections")},
+        runs=False,
+        about="attention over the k blocks with the best scores of index keys; `selections` choices a query",
+    ),
+    "compressed": Row(
+        family=CompressedAttention,
+        keys={
+            "heads": _heads,
+            "head_dim": _head_dim,
+            "w": lambda _, d: d.window,
+            "block": None,
+            "k": _number(0),
+            "index_dim": _number(0),
+            "overlap": _number(0),
+        },
+        runs=False,
+        about="a window and pooled blocks, all of them or the k with the best index scores (DeepSeek-V4)",
+    ),
+    "fox": Row(
+        family=ForgettingAttention,
+        keys=_ATTENTION,
+        aliases=("forgetting",),
+        runs=False,
+        about="softmax attention with a forget gate a head (arXiv 2503.02130)",
+    ),
+    "path": Row(
+        family=ForgettingAttention,
+        keys=_ATTENTION,
+        runs=False,
+        excluded="puts a map of the input between queries and keys",
+        about="softmax attention whose position encoding is a product of reflections (arXiv 2505.16381), with a forget "
+        "gate",
+    ),
     "linear": _matrix(
         "linear attention with feature map elu + 1 and normaliser (arXiv 2006.16236)",
         fixed=_NORMALISED,
@@ -304,13 +355,23 @@ ROWS: dict[str, Row] = {
         aliases=("token_shift",),
         about="mixes each token with the one before it",
     ),
-    "mlp": Row(family=Pointwise, keys={}, aliases=("ffn", "moe"), about="a position-wise layer"),
+    "recurrence": Row(
+        family=OpenState,
+        keys={"state": None, "columns": _number(0), "channels": _width},
+        runs=False,
+        about="any recurrence with so many numbers of state, and `columns` of convolutions and token shifts",
+    ),
+    "mlp": Row(family=Pointwise, keys={}, runs=False, aliases=("ffn", "moe"), about="a position-wise layer"),
 }
 
 _BY_ALIAS = {alias: name for name, row in ROWS.items() for alias in (name, *row.aliases)}
-_MAY_BE_ZERO = frozenset({"conv", "recent", "floor"})
-_MOST = {"beta": 2}
+_MAY_BE_ZERO = frozenset({"conv", "recent", "floor", "rope_dim", "columns"})
+_MAY_BE_ZERO_IN = frozenset(
+    {("compressed", "k"), ("compressed", "index_dim"), ("compressed", "overlap"), ("dsa", "index_dim")}
+)
+_MOST = {"beta": 2, "overlap": 1}
 _MOST_KEY = {"recent": "budget", "floor": "budget"}
+_DIVISORS = {"kv_heads": "heads", "key_heads": "heads"}
 
 
 def canonical_name(name: str) -> str:
@@ -331,14 +392,15 @@ def mixer_spec(name: str, given: Sizes | None = None, defaults: Defaults | None 
 
     Raises:
         InputError: unknown name or key, a missing key that has no default, a size out of range, `heads` that is no
-            multiple of `kv_heads`, `recent` or `floor` above `budget`.
+            multiple of `kv_heads` or `key_heads`, `recent` or `floor` above `budget`.
     """
     name = canonical_name(name)
     row, given, defaults = ROWS[name], given or {}, defaults or Defaults()
     for key, value in given.items():
         if key not in row.keys:
             raise InputError(f"{name} key", key, f"one of {' '.join(row.keys) or '(no keys)'}")
-        least, most = 0 if key in _MAY_BE_ZERO else 1, _MOST.get(key, MAX_SIZE)
+        least = 0 if key in _MAY_BE_ZERO or (name, key) in _MAY_BE_ZERO_IN else 1
+        most = _MOST.get(key, MAX_SIZE)
         if not least <= value <= most:
             raise InputError(f"{name} {key}", value, f"a whole number from {least} to {most}")
     sizes: dict[str, int] = {}
@@ -351,8 +413,9 @@ def mixer_spec(name: str, given: Sizes | None = None, defaults: Defaults | None 
             sizes[key] = rule(sizes, defaults)
     for key, rule in row.fixed.items():
         sizes[key] = rule(sizes, defaults)
-    if "kv_heads" in sizes and sizes["heads"] % sizes["kv_heads"]:
-        raise InputError(f"{name} kv_heads", sizes["kv_heads"], f"a divisor of heads={sizes['heads']}")
+    for key, whole in _DIVISORS.items():
+        if key in sizes and sizes[whole] % sizes[key]:
+            raise InputError(f"{name} {key}", sizes[key], f"a divisor of {whole}={sizes[whole]}")
     for key, other in _MOST_KEY.items():
         if key in row.keys and sizes[key] > sizes[other]:
             raise InputError(f"{name} {key}", sizes[key], f"at most {other}={sizes[other]}")

@@ -61,8 +61,8 @@ class DeltaRecurrence(Recurrence[Tensor]):
 
     def writers(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
         """A token leaves the state as it is if each head has a zero key or strength, and a decay of exactly 1."""
-        keys = self.key(x).unflatten(-1, (self.spec.heads, self.spec.head_dim)).ne(0).any(dim=-1)
-        changes = keys & self.strength(x).to(accumulator(x.dtype)).sigmoid().ne(0)
+        keys = self.key(x).unflatten(-1, (self.spec.key_heads, self.spec.head_dim)).ne(0).any(dim=-1)
+        changes = self.of_each_head(keys, dim=-1) & self.strength(x).to(accumulator(x.dtype)).sigmoid().ne(0)
         decay = self.log_decay(x)
         if decay is not None:
             decays = decay.transpose(1, 2).exp().ne(1)

@@ -66,6 +66,6 @@ class DeltaProduct(Recurrence[Tensor]):
     def writers(self, x: Float[Tensor, "batch time width"]) -> Bool[Tensor, "batch time"]:
         """A token leaves the state as it is if each head has zero keys or strengths at all steps."""
         heads, steps = self.spec.heads, self.spec.steps
-        keys = self.key(x).unflatten(-1, (heads, steps, self.spec.head_dim)).ne(0).any(dim=-1)
+        keys = self.key(x).unflatten(-1, (self.spec.key_heads, steps, self.spec.head_dim)).ne(0).any(dim=-1)
         strengths = self.strength(x).to(accumulator(x.dtype)).unflatten(-1, (heads, steps)).sigmoid().ne(0)
-        return (keys & strengths).any(dim=-1).any(dim=-1)
+        return (self.of_each_head(keys, dim=-2) & strengths).any(dim=-1).any(dim=-1)

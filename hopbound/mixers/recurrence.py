@@ -1,6 +1,8 @@
 """What recurrences with a matrix state share: projections, the short convolution, and what their outputs depend on.
 
 q_t, k_t, v_t = W_q x_t, W_k x_t, W_v x_t ,     with `conv` taps a causal convolution and silu after each
+
+With fewer `key_heads` than heads each group of heads has the same queries and keys (as in Qwen3-Next).
 """
 
 from abc import abstractmethod
@@ -50,7 +52,7 @@ class Recurrence(Mixer[MatrixState, State | Convolved[State]], Generic[State]):
 
     def __init__(self, spec: MatrixState, width: int) -> None:
         super().__init__(spec, width)
-        keys, values = spec.heads * spec.head_dim, spec.heads * spec.value_dim
+        keys, values = spec.key_heads * spec.head_dim, spec.heads * spec.value_dim
         inner = (keys, spec.steps * keys, spec.steps * values)
         self.query, self.key, self.value = (linear(width, size) for size in inner)
         self.short = ShortConvolution(sum(inner), spec.conv) if spec.conv else None
@@ -114,8 +116,14 @@ class Recurrence(Mixer[MatrixState, State | Convolved[State]], Generic[State]):
         if self.short is not None:
             convolved, columns = self.short(torch.cat(parts, dim=-1), columns, mask)
             parts = convolved.split([part.shape[-1] for part in parts], dim=-1)
-        queries, keys, values = (split_heads(part, self.spec.heads).to(accumulator(x.dtype)) for part in parts)
-        return queries, keys, values, columns
+        spec, wide = self.spec, accumulator(x.dtype)
+        queries, keys = (self.of_each_head(split_heads(part, spec.key_heads).to(wide), dim=1) for part in parts[:2])
+        return queries, keys, split_heads(parts[2], spec.heads).to(wide), columns
+
+    def of_each_head(self, of_groups: Tensor, dim: int) -> Tensor:
+        """What all heads of a group share, for each of them: `key_heads` entries along `dim` become `heads`."""
+        group = self.spec.heads // self.spec.key_heads
+        return of_groups if group == 1 else of_groups.repeat_interleave(group, dim=dim)
 
     @property
     def sight(self) -> Sight:

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from hopbound.architecture import MixerSpec
-from hopbound.architecture.sizes import GroupedHeads
+from hopbound.architecture.sizes import GatedHeads
 from hopbound.mixers.mixer import (
     Mixer,
     Reads,
@@ -37,7 +37,7 @@ from hopbound.mixers.mixer import (
 from hopbound.mixers.positions import Alibi, Encoding, Rotary
 
 Spec = TypeVar("Spec", bound=MixerSpec)
-Heads = TypeVar("Heads", bound=GroupedHeads)
+Heads = TypeVar("Heads", bound=GatedHeads)
 LEAST_BLOCK, MOST_BLOCK = 16, 256  # queries that are computed together, of windows up to four times as long
 
 

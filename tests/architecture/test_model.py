@@ -106,15 +106,15 @@ def test_length_limit_is_the_smallest(schedule: str, limit: int | None) -> None:
     assert parse_schedule(schedule).length_limit == limit
 
 
-def test_only_native_sparse_attention_is_excluded() -> None:
-    required = {"k": 2, "block": 4, "levels": 3, "budget": 2}
+def test_what_the_theorems_do_not_speak_of() -> None:
+    required = {"k": 2, "block": 4, "levels": 3, "budget": 2, "state": 1}
     excluded = []
     for name, row in table.ROWS.items():
         given = {key: value for key, value in required.items() if key in row.keys}
         stack = Architecture((Layer((table.mixer_spec(name, given),)),), Precisions())
         if stack.exclusions():
             excluded.append(name)
-    assert excluded == ["nsa"]
+    assert excluded == ["nsa", "path"]
     (line,) = parse_schedule("full nsa[k=2,block=4] nsa[k=3,block=4]").exclusions()
     assert line.startswith("nsa selects blocks")
 

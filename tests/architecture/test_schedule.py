@@ -22,7 +22,9 @@ from hopbound.architecture import (
 from hopbound.architecture.mixer import MixerSpec
 from hopbound.errors import InputError
 
-REQUIRED = ("k", "block", "levels", "budget")
+REQUIRED = ("k", "block", "levels", "budget", "state")
+MAY_BE_ZERO = ("conv", "recent", "floor", "rope_dim", "columns")
+MOST = {"beta": 2, "overlap": 1}
 DEFAULTS = Defaults(heads=2, head_dim=6, window=9, kernel=3)
 
 
@@ -34,10 +36,11 @@ def mixers(draw: st.DrawFn) -> tuple[str, MixerSpec]:
     given = {}
     for key in ROWS[name].keys:
         if key in REQUIRED or draw(st.booleans()):
-            most = 2 if key == "beta" else given["budget"] if key in ("recent", "floor") else 40
-            given[key] = draw(st.integers(0 if key in ("conv", "recent", "floor") else 1, most))
-    if "kv_heads" in given:
-        given["heads"] = given["kv_heads"] * draw(st.integers(1, 3))
+            most = given["budget"] if key in ("recent", "floor") else MOST.get(key, 40)
+            given[key] = draw(st.integers(0 if key in MAY_BE_ZERO else 1, most))
+    for key in ("kv_heads", "key_heads"):
+        if key in given:
+            given["heads"] = given[key] * draw(st.integers(1, 3))
     order = draw(st.permutations(list(given)))
     space = draw(st.sampled_from(["", " ", "  "]))
     text = called + (f"{space}[{(',' + space).join(f'{key}{space}={given[key]}' for key in order)}]" if given else "")

@@ -49,6 +49,29 @@ TABLE: dict[str, tuple[str, Elements, int]] = {
         Elements(summary=9 * (H + SUMMARY) + 2 * SUMMARY + H * (DV + 1), kv_per_token=KV),
         H * DV,
     ),
+    "dsa": (
+        f"heads={H},latent=20,rope_dim=3,value_dim={DV},k=9,index_dim=11",
+        Elements(summary=9 * (1 + SUMMARY), kv_per_token=20 + 3 + 11),
+        H * DV,
+    ),
+    "indexed": (
+        f"{ATTENTION},k=9,block=8,selections=2,index_dim=11",
+        Elements(summary=9 * (2 + SUMMARY), kv_per_token=KV + 11),
+        H * DV,
+    ),
+    "compressed": (
+        f"heads={H},head_dim={DK},w={W},block=8,k=9,index_dim=11,overlap=1",
+        Elements(
+            window=DK * (W - 1) + 2 * 2 * (DK + 11) * 7 + 2 * (DK + 11) * 8,
+            summary=H * (DK + 2) + 9 * (1 + H * (DK + 2)) + 3 * 2 * (DK + 11),
+            kv_per_token=DK + 11,
+            kv_every=8,
+        ),
+        H * DK,
+    ),
+    "fox": (ATTENTION, Elements(summary=SUMMARY, kv_per_token=KV + H), H * DV),
+    "path": (ATTENTION, Elements(summary=SUMMARY, kv_per_token=KV + H), H * DV),
+    "recurrence": (f"state={N},columns={C},channels={H}", Elements(state=N, conv=C), H),
     "linear": (f"{MATRIX},conv={K}", Elements(state=H * (DK * DV + DK), conv=QKV_COLUMNS), H * DV),
     "rfa": (MATRIX, Elements(state=H * (2 * DK * DV + 2 * DK)), H * DV),
     "poly": (MATRIX, Elements(state=H * (1 + DK + DK * DK) * (DV + 1)), H * DV),
@@ -76,7 +99,21 @@ TABLE: dict[str, tuple[str, Elements, int]] = {
     "shift": (f"channels={C}", Elements(conv=C), C),
     "mlp": ("", Elements(), 0),
 }
-FULL = {"full", "mla", "bigbird", "tglobal", "compositional", "topk", "moba", "nsa"}
+FULL = {
+    "dsa",
+    "indexed",
+    "compressed",
+    "fox",
+    "path",
+    "full",
+    "mla",
+    "bigbird",
+    "tglobal",
+    "compositional",
+    "topk",
+    "moba",
+    "nsa",
+}
 
 
 def one(text: str, defaults: Defaults | None = None) -> MixerSpec:
@@ -164,11 +201,11 @@ def test_defaults_are_whole_numbers_in_range(field: str, value: object) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_every_key_changes_the_spec_and_nothing_else_may_be_given(name: str) -> None:
-    sizes = {"heads": H, "kv_heads": HKV, "k": 9, "block": 8, "levels": 6, "budget": 30}
+    sizes = {"heads": H, "kv_heads": HKV, "k": 9, "block": 8, "levels": 6, "budget": 30, "state": 5}
     base = {key: sizes[key] for key in ROWS[name].keys if key in sizes}
     spec = mixer_spec(name, base)
     for key in ROWS[name].keys:
-        value = {"kv_heads": 2, "heads": 2 * H, "beta": 2}.get(key, 19)
+        value = {"kv_heads": 2, "key_heads": 2, "heads": 2 * H, "beta": 2, "overlap": 1}.get(key, 19)
         assert getattr(mixer_spec(name, base | {key: value}), key) == value != getattr(spec, key)
     with pytest.raises(InputError, match=f"^{name} key: got 'color', expected one of "):
         mixer_spec(name, {"color": 1})
