@@ -56,7 +56,8 @@ _IRRELEVANT = re.compile(
     | ^num_(mel|chroma|codebooks|channels|buckets|hashes|centroids|image|labels) | vision | audio | image
     | video | speech | spectrogram | scal(e|ing|er)(_|$) | ^scale | multiplier | factor$(?<!dim_factor)
     | softcap | soft_cap | clip | clamp | temperature
-    | ^use_(cache|bias|conv_bias|cpu|mem_|mamba|falcon|associative|return|task|lang|prompt|learned|qk|qkv|post|parallel|sandwich)
+    | ^use_(cache|bias|conv_bias|cpu|mem_|mamba|falcon|associative|return|task|lang|prompt|learned|qk|qkv)
+    | ^use_(post|parallel|sandwich)
     | bias($|_) | _act$ | activation | ^act_ | summary | ^(start|end)_n_top | classifier | ^tie_
     | pretraining_tp | output_(?!gate) | return_ | logits | ^time_step | ^dt_ | seed | kernel_dtype
     | _kernel$(?<!conv_kernel) | chunkwise | ^(fuse|reorder|upcast)_ | in_fp32$ | fp32 | ^hc_ | altup | laurel
