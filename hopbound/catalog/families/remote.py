@@ -1,0 +1,91 @@
+"""Families that have no class in transformers: released files of other code bases."""
+
+from hopbound.architecture import mixer_spec
+from hopbound.catalog.blocks.recurrent import Mamba, Mamba2, mlp
+from hopbound.catalog.families.family import Family
+from hopbound.catalog.fields import Fields
+from hopbound.catalog.model import Block
+from hopbound.catalog.schedules import FULL, LINEAR, Words, all_alike
+from hopbound.catalog.schedules.way import counted
+
+
+def block_configs(fields: Fields, layers: int | None) -> Words | None:
+    """Nemotron-NAS: an object a layer, whose `attention` may be left out or replaced."""
+    blocks = fields.items("block_configs")
+    if blocks is None:
+        raise fields.error("block_configs", None, "a list of objects, one a layer")
+    n = counted(fields, layers)
+    if len(blocks) != n:
+        raise fields.error("block_configs", f"{len(blocks)} objects", f"{n} objects, one a layer")
+    words = []
+    for at, block in enumerate(blocks):
+        attention = block.get("attention") if isinstance(block, dict) else None
+        if not isinstance(attention, dict):
+            raise fields.error(f"block_configs[{at}]", block, "an object with `attention`")
+        place = Fields(attention, fields.notes, path=f"{fields.path}block_configs[{at}].attention.")
+        gone = place.flag("no_op", derived=False) or place.flag("replace_with_linear", derived=False)
+        words.append("mlp" if gone else FULL)
+    return Words(tuple(words), "block_configs", True)
+
+
+def searched_attention(fields: Fields) -> Block:
+    """Nemotron-NAS: how many query heads share a key-value head differs from layer to layer."""
+    entry = (fields.items("block_configs") or [])[fields.index]["attention"]
+    place = Fields(entry, fields.notes, path=f"{fields.path}block_configs[{fields.index}].attention.")
+    heads, group = fields.number("num_attention_heads"), place.number("n_heads_in_group")
+    width = fields.number("hidden_size")
+    if heads % group or width % heads:
+        raise place.error("n_heads_in_group", group, f"a divisor of num_attention_heads={heads}")
+    sizes = {"heads": heads, "kv_heads": heads // group, "head_dim": width // heads}
+    return Block(mixers=(mixer_spec("full", sizes),))
+
+
+def state_spaces(fields: Fields) -> Block:
+    """Files of mamba_ssm: `d_model`, `n_layer`, and `ssm_cfg` with what differs from the defaults of its layers."""
+    inner = fields.child("ssm_cfg") or Fields({}, fields.notes, path="ssm_cfg.")
+    kind = inner.one_of("layer", inner.text("layer") or "Mamba1", ("Mamba1", "Mamba2"))
+    flat = {
+        "hidden_size": fields.number("d_model"),
+        "expand": inner.number("expand", derived=2),
+        "conv_kernel": inner.number("d_conv", derived=4),
+    }
+    if kind == "Mamba1":
+        given = Fields(flat | {"state_size": inner.number("d_state", derived=16)}, fields.notes)
+        return Mamba(expand="expand", state="state_size", conv="conv_kernel")(given)
+    dim = inner.number("headdim", derived=64)
+    width = flat["expand"] * flat["hidden_size"]
+    if width % dim:
+        raise inner.error("headdim", dim, f"a divisor of {width}")
+    flat |= {
+        "state_size": inner.number("d_state", derived=128),
+        "n_groups": inner.number("ngroups", derived=1),
+        "head_dim": dim,
+        "num_heads": width // dim,
+    }
+    mixer = Mamba2(heads="num_heads", head_dim="head_dim", state="state_size", groups="n_groups", conv="conv_kernel")
+    return mixer(Fields(flat, fields.notes))
+
+
+def state_spaces_schedule(fields: Fields, layers: int | None) -> Words | None:
+    """All layers are recurrent unless `attn_layer_idx` names some."""
+    if fields.items("attn_layer_idx"):
+        raise fields.error("attn_layer_idx", fields.raw["attn_layer_idx"], "none: attention of mamba_ssm is not read")
+    return all_alike(LINEAR)(fields, layers)
+
+
+MAMBA_SSM = "mamba_ssm"
+
+REMOTE_FAMILIES = (
+    Family(
+        types=("nemotron-nas",),
+        layers={FULL: searched_attention, "mlp": mlp},
+        schedule=(block_configs,),
+    ),
+    Family(
+        types=(MAMBA_SSM,),
+        layers={LINEAR: state_spaces},
+        schedule=(state_spaces_schedule,),
+        count=("n_layer",),
+        context=(),
+    ),
+)

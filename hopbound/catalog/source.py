@@ -1,0 +1,120 @@
+"""Where a model comes from: a config.json, its folder, a name on the Hugging Face hub, or a schedule in quotes."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from hopbound.architecture import Defaults, Precisions, parse_schedule
+from hopbound.catalog.model import Model
+from hopbound.catalog.reader import read_config
+from hopbound.errors import InputError
+
+MAX_BYTES = 32 * 2**20
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+def read_model(source: str, defaults: Defaults | None = None, precisions: Precisions | None = None) -> Model:
+    """The model that a user means.
+
+    Args:
+        source: path of a config.json or of its folder, `owner/name` on the hub, or a schedule.
+        defaults: sizes of what a schedule leaves open.
+        precisions: of a schedule.
+
+    Raises:
+        InputError: there is no such file, hub and network do not give it, or it cannot be understood.
+    """
+    path = Path(source)
+    if _is_path(path):
+        file = path / "config.json" if path.is_dir() else path
+        return read_config(read_object(file), source)
+    if _HUB_NAME.fullmatch(source):
+        return read_config(read_object(_fetched(source)), source)
+    if source.endswith(".json") or "/" in source or "\\" in source:
+        raise InputError("model", source, "an existing config.json, a folder with one, or a schedule")
+    return Model.of_architecture(source, parse_schedule(source, defaults, precisions))
+
+
+def _is_path(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # longer than a file name can be
+        return False
+
+
+def read_object(file: Path) -> Any:
+    """The JSON of a file, which is read as strictly as it is written: no key twice, no infinities.
+
+    Raises:
+        InputError: it cannot be read, is no JSON, or is larger than 32 MiB.
+    """
+    try:
+        size = file.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError("model", str(file), f"a file of at most {MAX_BYTES} bytes, not {size}")
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError("model", str(file), f"UTF-8 text ({error.reason} at byte {error.start})") from error
+    except OSError as error:
+        raise InputError("model", str(file), f"a file that can be read ({error.strerror or error})") from error
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_int=_bounded, parse_constant=_constant)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError("model", str(file), f"JSON ({said})") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise InputError(key, value, f"one value, it is given twice, first as {found[key]!r}")
+        found[key] = value
+    return found
+
+
+def _bounded(digits: str) -> int | float:
+    return int(digits) if len(digits) <= 40 else float(digits)
+
+
+def _constant(word: str) -> float:
+    return {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": -float("inf")}[word]
+
+
+def _fetched(name: str) -> Path:
+    """The config.json of a model on the hub, from the local cache where it is there.
+
+    Raises:
+        InputError: it cannot be had; the line says what to do.
+    """
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import (
+            EntryNotFoundError,
+            GatedRepoError,
+            HfHubHTTPError,
+            LocalEntryNotFoundError,
+            RepositoryNotFoundError,
+        )
+    except ModuleNotFoundError as error:
+        raise InputError("model", name, "a file or a schedule: huggingface_hub is not installed") from error
+    try:
+        return Path(hf_hub_download(name, "config.json"))
+    except GatedRepoError as error:
+        raise InputError(
+            "model", name, "a model that is open to you: accept its terms, then `hf auth login`"
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise InputError("model", name, "a model on the hub, or a path that exists") from error
+    except LocalEntryNotFoundError as error:
+        raise InputError(
+            "model", name, "a network, or a local file: the hub cannot be reached and config.json is not in its cache"
+        ) from error
+    except EntryNotFoundError as error:
+        raise InputError("model", name, "a model with a config.json") from error
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError("model", name, f"a model that the hub gives ({line})") from error
