@@ -98,21 +98,21 @@ class ModelLayer:
     def kv_elements(self) -> Fraction:
         """Keys and values of one token: of every token in a full layer, of those in sight in a window."""
         if self.kv_shared_from is not None:
-            return Fraction(0)
+            return Fraction(self._index_keys)
         return sum((_one_token(mixer) for mixer in self.layer.mixers), Fraction(0))
 
     @property
     def kv_elements_for_ever(self) -> Fraction:
         """What each token adds to the cache for ever."""
         if self.kv_shared_from is not None:
-            return Fraction(0)
+            return Fraction(self._index_keys)
         held = [mixer.elements for mixer in self.layer.mixers]
         return sum((Fraction(e.kv_per_token, e.kv_every) for e in held), Fraction(0))
 
     def kv_elements_at(self, context: int) -> int:
         """Cached keys and values after `context` tokens; a window of W tokens keeps W - 1."""
         if self.kv_shared_from is not None:
-            return 0
+            return self._index_keys * context
         total = 0
         for mixer in self.layer.mixers:
             held = mixer.elements
@@ -122,6 +122,11 @@ class ModelLayer:
                 kept = min(kept, mixer.one_token * context)
             total += kept
         return total
+
+    @property
+    def _index_keys(self) -> int:
+        """Numbers of a token's index key, which a layer keeps even where it reads another's keys and values."""
+        return sum(getattr(mixer, "index_dim", 0) for mixer in self.layer.mixers)
 
     @property
     def state_elements(self) -> int:

@@ -59,10 +59,18 @@ _OWN: Mapping[str, Mapping[str, Any]] = {
     "lfm2": {"full_attn_idxs": [2, 5, 8]},
     "lfm2_moe": {"layer_types": _every(4, 2, "full_attention", "conv")},
     "mamba2": {"num_heads": 8, "head_dim": 24},
+    "mimo_v2_flash": {"num_attention_heads": 8},
     "minimax_m3_vl_text": {"layer_types": _every(6, 0, "full_attention", "minimax_m3_sparse")},
     "musicgen": {"decoder": {"num_hidden_layers": LAYERS, "num_attention_heads": 6, "hidden_size": 96}},
     "musicgen_melody": {"decoder": {"num_hidden_layers": LAYERS, "num_attention_heads": 6, "hidden_size": 96}},
     "nemotron_h": {"layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"] * (LAYERS // 4)},
+    "qwen4_exp_text": {
+        "indexer_n_heads": 4,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 32,
+        "indexer_budget": 64,
+        "indexer_compress_ratio": 16,
+    },
     "xlm": {"causal": True, "is_encoder": False},
     "zamba2": {"layers_block_type": _every(5, 3, "hybrid", "linear_attention")},
 }

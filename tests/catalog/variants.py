@@ -35,6 +35,14 @@ def _cycle(*words: str, layers: int) -> list[str]:
 
 
 # model type -> name -> fields
+_CHOICE = {
+    "indexer_n_heads": 4,
+    "indexer_kv_heads": 1,
+    "indexer_head_dim": 256,
+    "indexer_budget": 64,
+    "indexer_compress_ratio": 16,
+}
+
 _FIELDS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "afmoe": {"every third": {"num_hidden_layers": 8, "global_attn_every_n_layers": 3, "sliding_window": 33}},
     "bailing_hybrid": {
@@ -287,9 +295,9 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "qwen3_5_text": {"every third": {"num_hidden_layers": 8, "full_attention_interval": 3}},
     "qwen3_5_moe_text": {"every fifth": {"num_hidden_layers": 11, "full_attention_interval": 5}},
     "qwen4_exp_text": {
-        "old word": {"num_hidden_layers": 4, "layer_types": [LINEAR, LINEAR, FULL, LINEAR]},
-        "older word": {"num_hidden_layers": 3, "layer_types": [LINEAR, "qwen_sparse_attention", LINEAR]},
-        "every third": {"num_hidden_layers": 7, "full_attention_interval": 3},
+        "old word": {"num_hidden_layers": 4, "layer_types": [LINEAR, LINEAR, FULL, LINEAR], **_CHOICE},
+        "older word": {"num_hidden_layers": 3, "layer_types": [LINEAR, "qwen_sparse_attention", LINEAR], **_CHOICE},
+        "every third": {"num_hidden_layers": 7, "full_attention_interval": 3, **_CHOICE},
     },
     "recurrent_gemma": {
         "tiled": {"num_hidden_layers": 7, "block_types": ["attention", "recurrent"], "attention_window_size": 19},

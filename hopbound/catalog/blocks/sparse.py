@@ -114,24 +114,21 @@ class IndexedBlocks:
     Attributes:
         k: field of how many.
         index_dim: field of an index key's numbers.
-        index_heads: field of how many index keys a token has; empty for one.
         block: field of a block's tokens; empty for single tokens.
         where: the sizes of the attention.
     """
 
     k: str
     index_dim: str
-    index_heads: str = ""
     block: str = ""
     where: Heads = PLAIN
 
     def __call__(self, fields: Fields) -> Block:
         """The block of one layer."""
-        keys = fields.number(self.index_heads) if self.index_heads else 1
         sizes = self.where.sizes(fields) | {
             "k": fields.number(self.k),
             "block": fields.number(self.block) if self.block else 1,
-            "index_dim": keys * fields.number(self.index_dim),
+            "index_dim": fields.number(self.index_dim),
         }
         return Block(mixers=(mixer_spec("indexed", sizes),))
 

@@ -94,6 +94,18 @@ def minimax_sparse(fields: Fields) -> Block:
     return MINIMAX_SPARSE(fields.at(fields.index, changed))
 
 
+def longcat_layers(fields: Fields) -> Fields:
+    """LongCat: two attention blocks a layer, which newer files count in `num_hidden_layers`."""
+    blocks = fields.raw.get("num_hidden_layers")
+    if blocks is None:
+        return fields
+    both = fields.checked("num_hidden_layers", blocks)
+    layers = fields.raw.get("num_layers")
+    if both % 2 or (layers is not None and both != 2 * fields.number("num_layers")):
+        raise fields.error("num_hidden_layers", both, "twice num_layers")
+    return fields.at(fields.index, {"num_layers": both // 2})
+
+
 LATENT_FAMILIES = (
     Family(
         types=("deepseek_v2", "deepseek_v3", "axk1", "youtu", "sarvam_mla", "glm4_moe_lite", "mistral4"),
@@ -105,6 +117,7 @@ LATENT_FAMILIES = (
         layers={FULL: latent},
         schedule=(all_alike(),),
         count=("num_layers",),
+        before=longcat_layers,
         after=(twice,),
         notes=("each layer holds two attention blocks, listed one after the other",),
     ),

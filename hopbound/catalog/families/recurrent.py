@@ -17,7 +17,7 @@ from hopbound.catalog.blocks.recurrent import (
     xlstm,
 )
 from hopbound.catalog.blocks.softmax import DEFINED, PLAIN, Heads, full, latent, window
-from hopbound.catalog.blocks.sparse import IndexedBlocks, IndexedLatent
+from hopbound.catalog.blocks.sparse import IndexedLatent
 from hopbound.catalog.families.family import Family, float_columns, model_state
 from hopbound.catalog.fields import Fields
 from hopbound.catalog.model import Block
@@ -168,15 +168,22 @@ def inkling_rule(fields: Fields, layers: int | None) -> Words | None:
     return given or spaced(6, HYBRID, HYBRID_SLIDING)(fields, layers)
 
 
-_QSA = IndexedBlocks(k="indexer_budget", index_heads="indexer_kv_heads", index_dim="indexer_head_dim")
+_QSA_FIELDS = ("indexer_kv_heads", "indexer_head_dim", "indexer_budget", "indexer_compress_ratio")
 
 
 def qsa(fields: Fields) -> Block:
-    """Qwen4's attention over the tokens that an index chooses."""
+    """Qwen4's attention over the blocks that an index chooses; over all of the past where the file has no index."""
     if fields.items("ple_layer_ids"):
         fields.notes.say("ple_layer_ids: the convolution state of these layers' embeddings is left out")
+    if not any(fields.has(name) for name in _QSA_FIELDS):
+        fields.notes.say("no indexer fields: attention over the whole past")
+        return full(PLAIN)(fields)
     fields.notes.say("three positions a token that the index keeps as integers are left out")
-    return _QSA(fields)
+    keys, dim, budget, block = (fields.number(name) for name in _QSA_FIELDS)
+    if budget % block:
+        raise fields.error("indexer_compress_ratio", block, f"a divisor of indexer_budget={budget}")
+    sizes = PLAIN.sizes(fields) | {"k": budget // block, "block": block, "index_dim": keys * dim}
+    return Block(mixers=(mixer_spec("indexed", sizes),))
 
 
 def glm_indexed(fields: Fields) -> Block:

@@ -116,12 +116,15 @@ def reference_window(fields: Fields) -> Block:
 
 
 def bidirectional(fields: Fields) -> Fields:
-    """Gemma's two-sided models, which halve their window."""
-    if fields.raw.get("use_bidirectional_attention") not in (None, False):
-        fields.notes.say(
-            "use_bidirectional_attention: the causal decoder is read; two-sided attention is no stack here"
-        )
-    return fields
+    """Gemma's two-sided models, whose window is half to either side."""
+    value = fields.raw.get("use_bidirectional_attention")
+    if value in (None, False, "vision"):
+        return fields
+    if value not in (True, "all"):
+        raise fields.error("use_bidirectional_attention", value, "true, false, 'vision' or 'all'")
+    half = fields.number("sliding_window") // 2 + 1
+    fields.notes.say(f"two-sided attention (use_bidirectional_attention): read as causal, with windows of {half}")
+    return fields.at(fields.index, {"sliding_window": half})
 
 
 WINDOW_FAMILIES = (
