@@ -12,28 +12,30 @@ layers once with the set of all reachable situations.
 | carry | bounded | last token knows less than the token of z_0 | the same as it |
 | recall | recurrence before the first full layer | last token knows i_0 | i_1, from a state that holds all of z_1 |
 
+Which mixers these are, and within which sizes, `moves.py` says.
+
 C1 uses fetch and look up; C2 a carry as well; C3 a recall as well. What no sequence of moves reaches is refused with
 the reason, before anything is built.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Literal
 
 from hopbound.architecture import Architecture, MixerSpec
-from hopbound.architecture.sizes import Attention, Columns, MatrixState, WindowAttention
 from hopbound.errors import InputError
+from hopbound.moves import Code, Limit, Move, TaskSizes, limits, obstacle, tag_bits
 
-
-class Move(Enum):
-    """What one layer does for the chain of hops."""
-
-    FETCH = "fetch"
-    LOOK_UP = "look up"
-    LOOK_AHEAD = "look ahead"
-    CARRY = "carry"
-    RECALL = "recall"
+__all__ = [
+    "Move",
+    "Plan",
+    "Step",
+    "TaskSizes",
+    "best_plan",
+    "conditions",
+    "obstacle",
+    "plan_or_refuse",
+]
 
 
 @dataclass(frozen=True)
@@ -63,126 +65,74 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class TaskSizes:
-    """Sizes of L-hop composition as the constructions need them: `D_1..D_L`, `M_1..M_L`, `n_1..n_{L-1}`."""
-
-    domains: tuple[int, ...]
-    values: tuple[int, ...]
-    n: tuple[int, ...]
-
-    @property
-    def hops(self) -> int:
-        """L."""
-        return len(self.domains)
-
-    @property
-    def tag_bits(self) -> int:
-        """Bits that tell the functions z_1..z_L, the start and the query apart."""
-        return (self.hops + 1).bit_length()
-
-    def value_bits(self, hop: int) -> int:
-        """Bits of i_hop; i_0 is the start."""
-        return ((self.domains[0] if hop == 0 else self.values[hop - 1]) - 1).bit_length()
-
-    def query_bits(self, hop: int) -> int:
-        """Bits of the query part w_{hop-1} that the address of the look-up to i_hop holds; 0 for the first hop."""
-        return 0 if hop == 1 else (self.n[hop - 2] - 1).bit_length()
-
-    def address_bits(self, hop: int) -> int:
-        """Bits of the code of an address of z_hop: function, query part, value."""
-        return self.tag_bits + self.query_bits(hop) + self.value_bits(hop - 1)
-
-
-# The mixers that a recall can use: their keys can be one-hot and each write stays until it is read.
-RECALLING = ("linear", "delta", "gdn")
-CARRYING = ("linear", "delta", "gdn", "conv", "window")
-
-
-def obstacle(mixer: MixerSpec, move: Move, hop: int, sizes: TaskSizes | None, *, overfill: bool = False) -> str | None:
-    """Why `mixer` cannot make `move` to the value of `hop` at these sizes; None if it can. Without sizes: at all.
-
-    Args:
-        mixer: the mixer.
-        move: what it should do.
-        hop: the value that the move brings.
-        sizes: of the task; None leaves all size conditions out (a recall then never fits).
-        overfill: let a recall hold more addresses than its state has room for (it will fail: for demonstrations).
-    """
-    if move in (Move.FETCH, Move.LOOK_UP, Move.LOOK_AHEAD):
-        if mixer.name != "full" or not isinstance(mixer, Attention):
-            return f"{mixer.name} makes no exact look-up here"
-        if sizes is None:
-            return None
-        code = sizes.tag_bits if move is Move.FETCH else sizes.address_bits(hop)
-        if code > mixer.head_dim:
-            return f"an address code of {code} bits is wider than the head (head_dim {mixer.head_dim})"
-        return _too_wide(sizes.value_bits(hop), mixer.kv_heads * mixer.value_dim)
-    if move is Move.CARRY:
-        if mixer.name not in CARRYING:
-            return f"{mixer.name} has no built carry"
-        if isinstance(mixer, Columns) and mixer.kernel < 2:
-            return "a convolution of width 1 carries nothing"
-        if isinstance(mixer, WindowAttention) and mixer.w < 2:
-            return "a window of one token carries nothing"
-        if sizes is None:
-            return None
-        if isinstance(mixer, WindowAttention) and sizes.tag_bits > mixer.head_dim:
-            return f"a function code of {sizes.tag_bits} bits is wider than the head (head_dim {mixer.head_dim})"
-        return _too_wide(sizes.value_bits(hop), _value_room(mixer))
-    if mixer.name not in RECALLING or not isinstance(mixer, MatrixState):
-        return f"{mixer.name} holds no table"
-    if sizes is None:
-        return "a state of fixed size holds no table of any size"
-    m = sizes.domains[0]
-    if m > mixer.head_dim and not overfill:
-        return f"z_1 has m = {m} addresses, the state holds {mixer.head_dim} of them (its key dimension)"
-    return _too_wide(sizes.value_bits(hop), _value_room(mixer))
-
-
-def _value_room(mixer: MixerSpec) -> int:
-    if isinstance(mixer, Columns):
-        return mixer.channels
-    if isinstance(mixer, WindowAttention):
-        return mixer.kv_heads * mixer.value_dim
-    assert isinstance(mixer, MatrixState)
-    return mixer.heads * mixer.value_dim
-
-
-def _too_wide(bits: int, room: int) -> str | None:
-    return f"a value code of {bits} bits is wider than the {room} value channels" if bits > room else None
-
-
-@dataclass(frozen=True)
 class _Situation:
-    """What the last token and the token of z_0 know: the number of the hop, -1 for nothing."""
+    """What the last token and the token of z_0 know: the number of the hop, -1 for nothing.
+
+    Once the last token knows i_1 or more, the token of z_0 is of no more use, and what it knows is not told apart.
+    """
 
     last: int
     start: int
 
 
-def _moves(
-    layer: Sequence[MixerSpec], at: _Situation, hops: int, before_full: bool
-) -> Iterator[tuple[int, Move, int, _Situation]]:
-    for index in range(len(layer)):
-        if at.last < at.start:
-            for move in (Move.FETCH, Move.CARRY):
-                yield index, move, at.start, _Situation(at.start, at.start)
-        if 0 <= at.last < hops:
-            yield index, Move.LOOK_UP, at.last + 1, _Situation(at.last + 1, at.start)
-        if at.last == 0 and before_full:
-            yield index, Move.RECALL, 1, _Situation(1, at.start)
-        if at.start == 0:
-            yield index, Move.LOOK_AHEAD, 1, _Situation(at.last, 1)
+@dataclass(frozen=True)
+class _Way:
+    """How a situation was reached: the last step and the way before it, and what the steps cost.
+
+    Among ways to as many hops: no recall before recall, no carry before carry, then fewer steps.
+    """
+
+    cost: tuple[int, int, int]
+    step: Step | None = None
+    before: "_Way | None" = None
+
+    def then(self, step: Step) -> "_Way":
+        """One step more."""
+        recalls, carries, number = self.cost
+        cost = recalls + (step.move is Move.RECALL), carries + (step.move is Move.CARRY), number + 1
+        return _Way(cost, step, self)
+
+    def steps(self) -> tuple[Step, ...]:
+        """All steps, the first one first."""
+        found: list[Step] = []
+        way: _Way | None = self
+        while way is not None and way.step is not None:
+            found.append(way.step)
+            way = way.before
+        return tuple(reversed(found))
 
 
-# Among plans with as many hops: no recall before recall, no carry before carry, then fewer steps.
-def _cost(steps: Sequence[Step]) -> tuple[int, int, int]:
-    moves = [step.move for step in steps]
-    return moves.count(Move.RECALL), moves.count(Move.CARRY), len(moves)
+def _moves(at: _Situation, hops: int, before_full: bool) -> Iterator[tuple[Move, int, _Situation]]:
+    """The moves from a situation: the hop whose value each brings, and the situation after it."""
+    if at.last < at.start:
+        for move in (Move.FETCH, Move.CARRY):
+            yield move, at.start, _Situation(at.start, at.start)
+    if 0 <= at.last < hops:
+        yield Move.LOOK_UP, at.last + 1, _Situation(at.last + 1, 1)
+    if at.last == 0 and before_full:
+        yield Move.RECALL, 1, _Situation(1, 1)
+    if at.start == 0:
+        yield Move.LOOK_AHEAD, 1, _Situation(at.last, 1)
+
+
+def _worth_going_on(reached: dict[_Situation, _Way]) -> dict[_Situation, _Way]:
+    """Without the situations that another one makes needless.
+
+    From i_1 on there are only look-ups. A way that is further, and was no dearer than the other will be when it is
+    there, can sit out the layers in which the other catches up. So few ways are left, however many hops there are.
+    """
+    kept = {at: way for at, way in reached.items() if at.last < 1}
+    cheapest = None
+    for at in sorted((at for at in reached if at.last >= 1), key=lambda at: -at.last):
+        recalls, carries, number = reached[at].cost
+        cost = recalls, carries, number - at.last
+        if cheapest is None or cost < cheapest:
+            kept[at], cheapest = reached[at], cost
+    return kept
 
 
 def best_plan(architecture: Architecture, hops: int, sizes: TaskSizes | None = None, *, overfill: bool = False) -> Plan:
-    """The plan with the most hops, at most `hops`; without sizes one that works whenever the codes fit.
+    """The plan with the most hops, at most `hops`; without sizes one that works whenever its `conditions` hold.
 
     Args:
         architecture: the stack.
@@ -190,20 +140,63 @@ def best_plan(architecture: Architecture, hops: int, sizes: TaskSizes | None = N
         sizes: of the task.
         overfill: see `obstacle`.
     """
-    reached: dict[_Situation, tuple[Step, ...]] = {_Situation(-1, 0): ()}
+    reached = {_Situation(-1, 0): _Way((0, 0, 0))}
     first_full = min(architecture.full_layers, default=len(architecture.layers))
     for number, layer in enumerate(architecture.layers):
         following = dict(reached)
-        for at, steps in reached.items():
-            for mixer, move, hop, then in _moves(layer.mixers, at, hops, number < first_full):
-                if obstacle(layer.mixers[mixer], move, hop, sizes, overfill=overfill) is not None:
+        able: dict[tuple[Move, int], int | None] = {}
+        for at, way in reached.items():
+            for move, hop, then in _moves(at, hops, number < first_full):
+                if (move, hop) not in able:
+                    able[move, hop] = _first_able(layer.mixers, move, hop, sizes, overfill)
+                mixer = able[move, hop]
+                if mixer is None:
                     continue
-                candidate = (*steps, Step(number, mixer, move, hop))
-                if then not in following or _cost(candidate) < _cost(following[then]):
+                candidate = way.then(Step(number, mixer, move, hop))
+                if then not in following or candidate.cost < following[then].cost:
                     following[then] = candidate
-        reached = following
-    at = min(reached, key=lambda s: (-s.last, *_cost(reached[s])))
-    return Plan(max(at.last, 0), reached[at] if at.last > 0 else ())
+        reached = _worth_going_on(following)
+    at = min(reached, key=lambda s: (-s.last, *reached[s].cost))
+    return Plan(max(at.last, 0), reached[at].steps() if at.last > 0 else ())
+
+
+def _first_able(
+    mixers: Sequence[MixerSpec], move: Move, hop: int, sizes: TaskSizes | None, overfill: bool
+) -> int | None:
+    """The first of a layer's mixers that can make the move."""
+    able = (index for index, mixer in enumerate(mixers) if obstacle(mixer, move, hop, sizes, overfill=overfill) is None)
+    return next(able, None)
+
+
+def conditions(plan: Plan, architecture: Architecture) -> tuple[str, ...]:
+    """The size conditions under which a plan works, in words with the numbers of its stack, the tightest of each kind.
+
+    Codes are binary: a function's number takes `(L + 1).bit_length()` bits, an address these and the bits of its query
+    part and its value. Every task of the plan's hops that keeps to all conditions is answered.
+
+    ```python
+    conditions(best_plan(stack, 2), stack)
+    # ("address codes of at most 24 bits (head_dim of layer 2)", "value codes of at most 24 bits (value channels …)")
+    ```
+
+    Args:
+        plan: of `best_plan`, with or without sizes.
+        architecture: the stack that it is for.
+    """
+    tightest: dict[Code, tuple[Limit, int]] = {}
+    for step in plan.steps:
+        found = limits(architecture.layers[step.layer].mixers[step.mixer], step.move)
+        assert not isinstance(found, str)
+        for limit in found:
+            if limit.code is Code.FUNCTION and tag_bits(plan.hops) <= limit.most:
+                continue  # no condition: the number of hops is known
+            if limit.code not in tightest or limit.most < tightest[limit.code][0].most:
+                tightest[limit.code] = limit, step.layer
+    return tuple(
+        f"{code.value.format(tightest[code][0].most)} ({tightest[code][0].size} of layer {tightest[code][1] + 1})"
+        for code in Code
+        if code in tightest
+    )
 
 
 def plan_or_refuse(architecture: Architecture, sizes: TaskSizes, *, overfill: bool = False) -> Plan:

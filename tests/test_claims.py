@@ -1,16 +1,23 @@
 """What a stack is known to do: the plan against a search over all sequences of moves, and the reasons of a refusal."""
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbound.architecture import Architecture, Defaults, parse_schedule
-from hopbound.claims import Move, Plan, TaskSizes, best_plan, obstacle, plan_or_refuse
+from hopbound import claims
+from hopbound.architecture import ROWS, Architecture, Defaults, MixerSpec, parse_schedule
+from hopbound.claims import Move, Plan, TaskSizes, best_plan, conditions, obstacle, plan_or_refuse
 from hopbound.errors import InputError
+from hopbound.mixers import REGISTRY
+from hopbound.moves import RULES, WITHOUT
 
-NAMES = ("full", "linear", "delta", "gdn", "conv", "window", "mamba2", "topk[k=2]", "mlp")
+NAMES = ("full", "mla", "topk[k=2]", "moba[k=2,block=4]", "linear", "kda", "mamba2", "conv", "rglru", "chunk", "mlp")
+LOOKING_UP = {"full", "mla", "topk"}
+CARRYING = {"linear", "delta", "gdn", "kda", "mamba2", "conv", "rglru", "window"}
+RECALLING = {"linear", "delta", "gdn", "kda", "mamba2"}
 # Keys of 16: addresses and functions fit everywhere below, tables of z_l up to 16 addresses.
 DEFAULTS = Defaults(head_dim=16)
 
@@ -26,11 +33,11 @@ def options(layer: str, holds_z_1: bool) -> list[str]:
     """What the mixers of a layer can do, as words; a recall where a state can hold z_1."""
     names = {name.split("[")[0] for name in layer.split("|")}
     words = ["nothing"]
-    if "full" in names:
+    if names & LOOKING_UP:
         words += ["fetch", "look up", "look ahead"]
-    if names & {"linear", "delta", "gdn", "conv", "window"}:
+    if names & CARRYING:
         words += ["carry"]
-    if names & {"linear", "delta", "gdn"} and holds_z_1:
+    if names & RECALLING and holds_z_1:
         words += ["recall"]
     return words
 
@@ -51,9 +58,10 @@ def hops_made(words: tuple[str, ...], hops: int) -> int:
 
 
 def search(schedule: str, hops: int, holds_z_1: bool) -> int:
-    """The best of all sequences; a recall stands before the first full layer (topk is one as well)."""
+    """The best of all sequences; a recall stands before the first full layer."""
     names = schedule.split()
-    first_full = next((i for i, name in enumerate(names) if "full" in name or "topk" in name), len(names))
+    seeing_all = ("full", "mla", "topk", "moba")
+    first_full = next((i for i, name in enumerate(names) if any(word in name for word in seeing_all)), len(names))
     choices = [options(name, holds_z_1 and i < first_full) for i, name in enumerate(names)]
     return max(hops_made(words, hops) for words in itertools.product(*choices))
 
@@ -101,7 +109,7 @@ def test_full_layers_alone_make_one_hop_less(full: int) -> None:
 
 
 @pytest.mark.parametrize("full", [1, 2, 3, 4])
-@pytest.mark.parametrize("bounded", ["linear", "delta", "gdn", "conv", "window"])
+@pytest.mark.parametrize("bounded", ["linear", "delta", "gdn", "conv", "window", "mamba[channels=40]"])
 def test_one_bounded_layer_before_the_second_full_one_is_worth_a_hop(full: int, bounded: str) -> None:
     first = [f"{bounded} {full}*full"] + ([f"full {bounded} {full - 1}*full"] if full > 1 else [f"full {bounded}"])
     for schedule in first:
@@ -169,7 +177,7 @@ SIZES = TaskSizes((5, 12), (4, 12), (3,))
     ("mixer", "move", "hop", "reason"),
     [
         ("full[head_dim=6]", Move.LOOK_UP, 2, None),
-        ("full[head_dim=5]", Move.LOOK_UP, 2, "an address code of 6 bits is wider than the head (head_dim 5)"),
+        ("full[head_dim=5]", Move.LOOK_UP, 2, "an address code of 6 bits is wider than head_dim 5"),
         ("full[head_dim=5,value_dim=4]", Move.LOOK_UP, 1, None),
         ("full[head_dim=8,value_dim=3]", Move.LOOK_UP, 2, "a value code of 4 bits is wider than the 3 value channels"),
         ("full[heads=4,kv_heads=2,head_dim=8,value_dim=2]", Move.LOOK_UP, 2, None),
@@ -178,17 +186,75 @@ SIZES = TaskSizes((5, 12), (4, 12), (3,))
             "full[head_dim=1,value_dim=3]",
             Move.FETCH,
             0,
-            "an address code of 2 bits is wider than the head (head_dim 1)",
+            "a function code of 2 bits is wider than head_dim 1",
         ),
         (
             "full[head_dim=4,value_dim=4]",
             Move.LOOK_AHEAD,
             1,
-            "an address code of 5 bits is wider than the head (head_dim 4)",
+            "an address code of 5 bits is wider than head_dim 4",
         ),
         ("linear", Move.LOOK_UP, 1, "linear makes no exact look-up here"),
-        ("topk[k=1]", Move.FETCH, 0, "topk makes no exact look-up here"),
-        ("mamba2", Move.CARRY, 0, "mamba2 has no built carry"),
+        ("topk[k=1,head_dim=1,value_dim=4,index_dim=6]", Move.LOOK_UP, 2, None),
+        (
+            "topk[k=1,index_dim=5]",
+            Move.LOOK_UP,
+            2,
+            "an address code of 6 bits is wider than index_dim 5",
+        ),
+        ("topk[k=2,head_dim=5,value_dim=4]", Move.LOOK_UP, 2, "an address code of 6 bits is wider than index_dim 5"),
+        (
+            "topk[k=2,head_dim=5,value_dim=4,index_dim=9]",
+            Move.LOOK_UP,
+            2,
+            "an address code of 6 bits is wider than head_dim 5",
+        ),
+        ("mla[rope_dim=2,latent=8,value_dim=4]", Move.LOOK_UP, 2, None),
+        ("mla[rope_dim=6,latent=4,value_dim=4]", Move.LOOK_UP, 2, None),
+        (
+            "mla[rope_dim=1,latent=8,value_dim=4]",
+            Move.LOOK_UP,
+            2,
+            "an address code of 6 bits is wider than rope_dim + value_dim 5",
+        ),
+        (
+            "mla[rope_dim=2,latent=7,value_dim=4]",
+            Move.LOOK_UP,
+            2,
+            "a key's code and a value code of 10 bits together are wider than latent + rope_dim 9",
+        ),
+        (
+            "mla[rope_dim=0,latent=4,value_dim=4]",
+            Move.FETCH,
+            0,
+            "a key's code and a value code of 5 bits together are wider than latent + rope_dim 4",
+        ),
+        ("mla[rope_dim=8,latent=3,value_dim=4]", Move.LOOK_UP, 2, "a value code of 4 bits is wider than the 3 value"),
+        ("moba[k=1,block=4]", Move.LOOK_UP, 1, "moba makes no exact look-up here: it chooses blocks"),
+        ("fox", Move.LOOK_UP, 1, "fox makes no exact look-up here: it has sizes but no weights"),
+        ("mamba2[heads=3,head_dim=1,state=1]", Move.CARRY, 0, None),
+        ("mamba2[heads=3,head_dim=1,conv=4]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value"),
+        ("mamba[channels=5]", Move.CARRY, 0, None),
+        ("mamba[channels=5,conv=4]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value channels"),
+        ("rglru[channels=4,conv=4]", Move.CARRY, 0, None),
+        ("rglru[channels=3]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value channels"),
+        ("rwkv4[channels=2]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value channels"),
+        ("lightning[head_dim=3]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value channels"),
+        ("lightning[head_dim=1]", Move.CARRY, 0, "a value code of 1 bits is wider than the 0 value channels"),
+        ("linear[conv=4]", Move.CARRY, 0, "linear behind a convolution: no feature of an activated key"),
+        ("h2o[budget=4,recent=0]", Move.CARRY, 0, "where no token is safe for being recent"),
+        ("chunk", Move.CARRY, 0, "chunk has no built carry: whether the last token shares a chunk"),
+        ("poly", Move.CARRY, 0, "poly has no built carry: its features are never exactly zero"),
+        ("rglru", Move.RECALL, 1, "rglru holds no table: it reads its state without a query"),
+        ("mamba2[head_dim=2,state=5]", Move.RECALL, 1, None),
+        (
+            "mamba2[head_dim=2,state=4]",
+            Move.RECALL,
+            1,
+            "z_1 has m = 5 addresses, the state holds 4 of them (its state dimension)",
+        ),
+        ("mamba[channels=12,state=5]", Move.RECALL, 1, None),
+        ("mamba[channels=12,state=5,conv=4]", Move.RECALL, 1, "keys, queries and values of z_1 take 12 channels of 11"),
         ("full", Move.CARRY, 0, "full has no built carry"),
         ("conv[channels=3,kernel=2]", Move.CARRY, 0, None),
         ("conv[channels=2,kernel=2]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value channels"),
@@ -198,7 +264,7 @@ SIZES = TaskSizes((5, 12), (4, 12), (3,))
             "window[head_dim=1,value_dim=9]",
             Move.CARRY,
             0,
-            "a function code of 2 bits is wider than the head (head_dim 1)",
+            "a function code of 2 bits is wider than head_dim 1",
         ),
         ("delta[heads=3,head_dim=1]", Move.CARRY, 0, None),
         ("gdn[heads=2,head_dim=1]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value channels"),
@@ -215,7 +281,40 @@ SIZES = TaskSizes((5, 12), (4, 12), (3,))
 )
 def test_obstacles(mixer: str, move: Move, hop: int, reason: str | None) -> None:
     ((spec,),) = [layer.mixers for layer in stack(mixer).layers]
-    assert obstacle(spec, move, hop, SIZES) == reason
+    found = obstacle(spec, move, hop, SIZES)
+    assert (found is None) == (reason is None)
+    assert reason is None or (found or "").startswith(reason)
+
+
+@pytest.mark.parametrize(("heads", "held"), [(1, 10239), (8, 79), (64, 42)])
+def test_a_fixed_decay_limits_a_recall(heads: int, held: int) -> None:
+    """m + 1 tokens of the fastest head's decay, 2^(-8 / heads) a token, are e^-40 at most."""
+    ((spec,),) = [layer.mixers for layer in stack(f"lightning[heads={heads},head_dim=20000]").layers]
+    assert obstacle(spec, Move.RECALL, 1, TaskSizes((held,), (held,), ())) is None
+    assert "its decay" in (obstacle(spec, Move.RECALL, 1, TaskSizes((held + 1,), (held + 1,), ())) or "")
+
+
+def of_name(name: str) -> MixerSpec:
+    """A mixer of the table, with what must be given."""
+    given = {key: 4 for key, rule in ROWS[name].keys.items() if rule is None}
+    text = ",".join(f"{key}={value}" for key, value in given.items())
+    ((spec,),) = [layer.mixers for layer in stack(f"{name}[{text}]" if text else name).layers]
+    return spec
+
+
+@pytest.mark.parametrize("move", Move)
+@pytest.mark.parametrize("name", ROWS)
+def test_every_mixer_makes_each_move_or_a_reason_is_given(name: str, move: Move) -> None:
+    tiny = TaskSizes((2,), (2,), ())
+    found = obstacle(of_name(name), move, 1, tiny)
+    assert (found is None) == (name in RULES[move])
+    assert found is None or (name in found and "\n" not in found)
+
+
+@pytest.mark.parametrize("move", Move)
+def test_the_tables_name_mixers_that_there_are(move: Move) -> None:
+    assert set(RULES[move]) <= set(REGISTRY)
+    assert set(WITHOUT[move]) <= set(ROWS) - set(RULES[move])
 
 
 def test_an_overfilled_recall_has_no_obstacle() -> None:
@@ -238,7 +337,7 @@ def test_an_overfilled_recall_has_no_obstacle() -> None:
             "at most 1 for 'full linear': C2, 1 full layer, a bounded",
         ),
         ("full", TaskSizes((40,), (40,), ()), "none for 'full': without a full layer"),
-        ("mamba2 full|mamba2", TaskSizes((40,), (40,), ()), "none for 'mamba2 full|mamba2'"),
+        ("rfa full|rfa", TaskSizes((40,), (40,), ()), "none for 'rfa full|rfa'"),
         (
             "3*full[head_dim=4]",
             TaskSizes((40, 40), (40, 40), (1,)),
@@ -268,3 +367,129 @@ def test_a_plan_is_given_exactly_when_the_hops_are_reached(schedule: str, hops: 
     else:
         with pytest.raises(InputError, match=r"^(hops|sizes): got [^\n]*$"):
             plan_or_refuse(stack(schedule), sizes)
+
+
+def test_a_hundred_layers_are_planned_with_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Situations that another makes needless are left, so that the work grows with the layers alone."""
+    asked = 0
+
+    def counted(*given: object, **named: object) -> str | None:
+        nonlocal asked
+        asked += 1
+        return obstacle(*given, **named)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(claims, "obstacle", counted)
+    for schedule, hops in (("25*(3*kda mla)", 25), ("100*full", 99), ("50*(linear full)", 50)):
+        asked = 0
+        assert best_plan(stack(schedule), 100).hops == hops
+        assert asked < 2000
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schedule", "hops", "expected"),
+    [
+        ("mlp", 1, []),
+        (
+            "2*full[head_dim=8,value_dim=7] full[head_dim=6,value_dim=9]",
+            2,
+            [
+                "address codes of at most 6 bits (head_dim of layer 3)",
+                "value codes of at most 7 bits (value channels of layer 1)",
+            ],
+        ),
+        (
+            "3*kda[heads=2,head_dim=6,conv=4] mla[latent=20,rope_dim=3,value_dim=12] 3*kda",
+            1,
+            [
+                "address codes of at most 15 bits (rope_dim + value_dim of layer 4)",
+                "value codes of at most 11 bits (value channels less 1 of layer 1)",
+                "address and value codes of at most 23 bits together (latent + rope_dim of layer 4)",
+            ],
+        ),
+        (
+            "full[head_dim=1] full[head_dim=9]",
+            1,
+            [
+                "function codes of at most 1 bits (head_dim of layer 1)",
+                "address codes of at most 9 bits (head_dim of layer 2)",
+                "value codes of at most 1 bits (value channels of layer 1)",
+            ],
+        ),
+        (
+            "2*full[head_dim=2,value_dim=5]",
+            1,
+            [
+                "address codes of at most 2 bits (head_dim of layer 2)",
+                "value codes of at most 5 bits (value channels of layer 1)",
+            ],
+        ),
+    ],
+)
+def test_conditions(schedule: str, hops: int, expected: list[str]) -> None:
+    assert conditions(best_plan(stack(schedule), hops), stack(schedule)) == tuple(expected)
+
+
+def test_conditions_of_a_recall() -> None:
+    architecture = stack("mamba2[state=9] mamba[channels=30,state=20] full")
+    plan = best_plan(architecture, 2, TaskSizes((8, 8), (8, 8), (1,)))
+    assert plan.construction == "C3"
+    assert conditions(plan, architecture) == (
+        "address codes of at most 16 bits (head_dim of layer 3)",
+        "value codes of at most 16 bits (value channels of layer 1)",
+        "m at most 20 (state dimension of layer 2)",
+        "2 m and the bits of a value code at most 30 together (channels of layer 2)",
+    )
+
+
+def measured(sizes: TaskSizes) -> dict[str, int]:
+    """The largest codes of a task, computed from its sizes alone."""
+    function = len(f"{sizes.hops + 1:b}")
+    numbers = [sizes.domains[0], *sizes.values]
+    value = max(len(f"{number - 1:b}") for number in numbers)
+    parts = [1, *sizes.n]
+    address = max(
+        function + (len(f"{part - 1:b}") if part > 1 else 0) + len(f"{number - 1:b}")
+        for part, number in zip(parts, numbers, strict=False)
+    )
+    return {"function codes": function, "address codes": address, "value codes": value}
+
+
+def holds(condition: str, sizes: TaskSizes) -> bool:
+    """Whether a condition, as it is worded, holds."""
+    found = re.match(r"(?:(address|function) and )?(.*?) (?:of )?at most (\d+)", condition)
+    assert found is not None
+    other, what, most = found.groups()
+    codes = measured(sizes)
+    return codes[what] + (codes[f"{other} codes"] if other else 0) <= int(most)
+
+
+narrow = st.sampled_from(
+    [
+        "full[head_dim=9,value_dim=5]",
+        "full[head_dim=7,kv_heads=2,heads=4,value_dim=3]",
+        "mla[latent=12,rope_dim=0,value_dim=8]",
+        "mla[latent=9,rope_dim=4,value_dim=4]",
+        "topk[k=1,head_dim=2,value_dim=6,index_dim=8]",
+        "kda[head_dim=6,conv=4]",
+        "mamba[channels=8,state=1]",
+        "rglru[channels=5]",
+        "window[w=2,head_dim=3,value_dim=5]",
+    ]
+)
+
+
+@given(
+    st.lists(narrow, min_size=1, max_size=5).map(" ".join),
+    st.lists(st.tuples(st.integers(2, 70), st.integers(1, 9)), min_size=1, max_size=3),
+)
+def test_whatever_keeps_to_the_conditions_is_built(schedule: str, drawn: list[tuple[int, int]]) -> None:
+    hops, architecture = len(drawn), stack(schedule)
+    values, n = [value for value, _ in drawn], [part for _, part in drawn[1:]]
+    domains = [values[0], *(part * value for part, value in zip(n, values, strict=False))]
+    sizes = TaskSizes(tuple(domains), (*values[:-1], domains[-1]), tuple(n))
+    plan = best_plan(architecture, hops)
+    if plan.hops == hops and all(holds(condition, sizes) for condition in conditions(plan, architecture)):
+        assert best_plan(architecture, hops, sizes).hops == hops

@@ -27,7 +27,7 @@ from hopbound.architecture import Architecture
 from hopbound.claims import Move, Plan, Step, TaskSizes, plan_or_refuse
 from hopbound.constructions.carry import write_carry
 from hopbound.constructions.directions import Directions
-from hopbound.constructions.lookup import write_clean, write_lookup
+from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
 from hopbound.constructions.recall import write_one_hot, write_recall
 from hopbound.decoder import (
     Decoder,
@@ -40,7 +40,6 @@ from hopbound.decoder import (
     signs,
 )
 from hopbound.errors import InputError
-from hopbound.mixers import DeltaNet, GatedDeltaNet, LinearAttention, SoftmaxAttention
 from hopbound.tasks import FunctionComposition
 
 
@@ -110,6 +109,8 @@ def _directions(sizes: TaskSizes, plan: Plan) -> Directions:
     hops = sizes.hops
     directions.add("one", 1)
     directions.add("tag", sizes.tag_bits)
+    if any(step.move is Move.CARRY for step in plan.steps):
+        directions.add("start", 1)
     directions.add("address query", max(sizes.query_bits(hop) for hop in range(1, hops + 1)))
     directions.add("address value", max(sizes.value_bits(hop) for hop in range(hops)))
     directions.add("token", max(sizes.value_bits(hop) for hop in range(hops + 1)))
@@ -158,6 +159,8 @@ def _position_code(sizes: TaskSizes, directions: Directions) -> PositionCode:
     def segment(name: str, tag: int, length: int, fields: tuple[DigitField, ...]) -> SegmentCode:
         digits = zip(directions["tag"], signs(tag, sizes.tag_bits), strict=True)
         constants = [(directions["one"].start, 1.0), *((column, float(digit)) for column, digit in digits)]
+        if name == "z_0" and "start" in directions.spans:
+            constants.append((directions["start"].start, 1.0))
         return SegmentCode(name, length, fields, tuple(constants))
 
     segments = []
@@ -180,15 +183,13 @@ def _write_move(
     mixer = decoder.each_block()[step.layer].each_mixer()[step.mixer]
     target = directions[f"raw {_name(step)}"]
     if step.move is Move.CARRY:
-        write_carry(mixer, directions, _known_at_start(directions, sizes, step.hop), target)
+        write_carry(mixer, directions, _known_at_start(directions, sizes, step.hop), target, length=length)
         return
     stored = directions.low("token", sizes.value_bits(step.hop))
     if step.move is Move.RECALL:
-        assert isinstance(mixer, LinearAttention | DeltaNet | GatedDeltaNet)
         keys, queries = directions["key"], directions["wanted key"]
         write_recall(mixer, directions, keys=keys, queries=queries, source=stored, target=target)
         return
-    assert isinstance(mixer, SoftmaxAttention)
     value_key = directions.low("address value", sizes.value_bits(step.hop - 1)) if step.hop else range(0)
     if step.move is Move.FETCH:
         tag, compared, stored = 0, [], _known_at_start(directions, sizes, step.hop)
@@ -199,7 +200,8 @@ def _write_move(
         if sizes.query_bits(step.hop):
             query_key = directions.low("address query", sizes.query_bits(step.hop))
             compared.append((directions[f"w_{step.hop - 1}"], query_key))
-    write_lookup(mixer, directions, tag=tag, compared=compared, source=stored, target=target, in_sight=length)
+    look_up = LookUp(tag=tag, compared=compared, source=stored, target=target, in_sight=length)
+    write_lookup(mixer, directions, look_up)
 
 
 # -- position-wise maps -----------------------------------------------------------------------------------------------

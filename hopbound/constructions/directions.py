@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 
@@ -41,3 +42,8 @@ def copy(weight: Tensor, rows: range, columns: range, scale: float = 1.0) -> Non
         raise ValueError(f"{len(rows)} rows cannot copy {len(columns)} columns")
     for row, column in zip(rows, columns, strict=True):
         weight[row, column] = scale
+
+
+def coarse(weight: float) -> float:
+    """The nearest number that bfloat16 holds, so that the same weights work in every type; off by 2^-9 of itself."""
+    return float(torch.tensor(weight, dtype=torch.float64).to(torch.bfloat16))

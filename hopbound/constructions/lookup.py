@@ -15,19 +15,40 @@ of the query that is off by η changes the gap by the factor 1 - η, and codes o
 2^-10, far below the 1/4 at which the position-wise sign (`clean`) stops restoring ±1.
 
 *Value digits* are spread over the key-value heads, `value_dim` a head; all heads ask for the same address.
+
+*Latents* (MLA). A key is the shared part and what is made from the latent: the first digits of the address stand in the
+one, the others in the latent, beside the digits of the value.
+
+*Chosen tokens* (top-k). The index score of the same codes is ReLU(B) times a constant at the match and at most
+ReLU(B - 2) times it elsewhere, so that the match is among any k ≥ 1 chosen; for k = 1 the softmax has nothing to tell
+apart, else it has k positions in sight.
+
+Mixers that scale their scores by themselves (1/√d_k) get β times √d_k.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
-from hopbound.constructions.directions import Directions, copy
+from hopbound.constructions.directions import Directions, coarse, copy
 from hopbound.decoder.codes import signs
-from hopbound.mixers import SoftmaxAttention
+from hopbound.mixers import Mixer, SoftmaxMixer
+from hopbound.mixers.eviction import Eviction
+from hopbound.mixers.mla import MultiHeadLatentAttention
+from hopbound.mixers.topk import TopkAttention
 
 LEAK = 2.0**-10
 ROUNDING = 1 / 32
+OPEN = 512.0  # the sigmoid of it is exactly 1
+
+
+def upward(weight: float) -> float:
+    """The least number that bfloat16 holds, or the one after it, that is not below `weight`."""
+    near = coarse(weight)
+    return near if near >= weight else coarse(weight * (1 + 2.0**-7))
 
 
 def sharpness(in_sight: int) -> float:
@@ -35,48 +56,112 @@ def sharpness(in_sight: int) -> float:
     return float(math.ceil((math.log(in_sight) - math.log(LEAK)) / (2 * (1 - ROUNDING))))
 
 
-def write_lookup(
-    mixer: SoftmaxAttention,
-    directions: Directions,
-    *,
-    tag: int,
-    compared: Sequence[tuple[range, range]],
-    source: range,
-    target: range,
-    in_sight: int,
-) -> None:
-    """Let a zeroed attention mixer look up function `tag`, at the address that the asking token holds.
+@dataclass(frozen=True, kw_only=True)
+class LookUp:
+    """What is looked up, in columns of the residual stream.
 
-    Args:
-        mixer: all weights zero.
-        directions: of the residual stream; has "one" and "tag".
+    Attributes:
         tag: number of the function (0: the start).
         compared: pairs (columns of the query's digits, columns of the key's digits) beside the function's digits.
         source: columns that are returned from the address.
         target: columns of the asking token that receive them.
         in_sight: how many positions the softmax ranges over, at most.
     """
-    spec, beta = mixer.spec, sharpness(in_sight)
-    (one,) = directions["one"]
-    for head in range(spec.heads):
-        row = head * spec.head_dim
-        for digit in signs(tag, len(directions["tag"])):
-            mixer.query.weight[row, one] = beta * digit
+
+    tag: int
+    compared: Sequence[tuple[range, range]]
+    source: range
+    target: range
+    in_sight: int
+
+    def key_columns(self, directions: Directions) -> list[int]:
+        """The address that a position holds: function, then what else is compared."""
+        return [*directions["tag"], *(column for _, key in self.compared for column in key)]
+
+    def write_query(self, weight: Tensor, directions: Directions, *, row: int, scale: float) -> None:
+        """Let rows of a projection, from `row` on, be the address that is asked for, times `scale`."""
+        (one,) = directions["one"]
+        for digit in signs(self.tag, len(directions["tag"])):
+            weight[row, one] = scale * digit
             row += 1
-        for asked, _ in compared:
-            copy(mixer.query.weight, range(row, row + len(asked)), asked, beta)
+        for asked, _ in self.compared:
+            copy(weight, range(row, row + len(asked)), asked, scale)
             row += len(asked)
-    for head in range(spec.kv_heads):
-        row = head * spec.head_dim
-        for columns in (directions["tag"], *(key for _, key in compared)):
-            copy(mixer.key.weight, range(row, row + len(columns)), columns)
-            row += len(columns)
-    group = spec.heads // spec.kv_heads
+
+
+def write_lookup(mixer: Mixer[Any, Any], directions: Directions, look_up: LookUp) -> None:
+    """Let a zeroed attention mixer look something up.
+
+    Args:
+        mixer: one with a rule for look-ups in `moves.py`, or for carries by a look-up among few; all weights zero.
+        directions: of the residual stream; has "one" and "tag".
+        look_up: what.
+    """
+    if isinstance(mixer, MultiHeadLatentAttention):
+        _by_latents(mixer, directions, look_up)
+        return
+    assert isinstance(mixer, SoftmaxMixer | TopkAttention | Eviction)
+    if isinstance(mixer, TopkAttention):
+        _choose(mixer, directions, look_up)
+        look_up = replace(look_up, in_sight=min(look_up.in_sight, mixer.spec.k))
+    _by_heads(mixer, directions, look_up)
+
+
+def _by_heads(
+    mixer: SoftmaxMixer[Any] | TopkAttention | Eviction[Any], directions: Directions, look_up: LookUp
+) -> None:
+    """All heads ask for the same address; a gate of the output stands open."""
+    spec, beta = mixer.spec, upward(sharpness(look_up.in_sight) / mixer.scale)
+    (one,) = directions["one"]
+    if look_up.in_sight > 1:
+        columns = look_up.key_columns(directions)
+        for head in range(spec.heads):
+            look_up.write_query(mixer.query.weight, directions, row=head * spec.head_dim, scale=beta)
+        for head in range(spec.kv_heads):
+            for digit, column in enumerate(columns):
+                mixer.key.weight[head * spec.head_dim + digit, column] = 1.0
+    group, source, target = spec.heads // spec.kv_heads, look_up.source, look_up.target
     for start in range(0, len(source), spec.value_dim):
         head, part = start // spec.value_dim, source[start : start + spec.value_dim]
         stored, read = head * spec.value_dim, head * group * spec.value_dim
         copy(mixer.value.weight, range(stored, stored + len(part)), part)
         copy(mixer.out.weight, target[start : start + len(part)], range(read, read + len(part)))
+    if isinstance(mixer, SoftmaxMixer) and mixer.gate is not None:
+        mixer.gate.weight[:, one] = OPEN
+
+
+def _choose(mixer: TopkAttention, directions: Directions, look_up: LookUp) -> None:
+    """One index query asks for the address: its score is the largest of all, by ReLU(B) > ReLU(B - 2)."""
+    (one,) = directions["one"]
+    look_up.write_query(mixer.index_query.weight, directions, row=0, scale=1.0)
+    for digit, column in enumerate(look_up.key_columns(directions)):
+        mixer.index_key.weight[digit, column] = 1.0
+    mixer.index_weight.weight[0, one] = 1.0
+
+
+def _by_latents(mixer: MultiHeadLatentAttention, directions: Directions, look_up: LookUp) -> None:
+    """The first digits of an address are the shared key; the others and the value are the latent."""
+    spec, beta = mixer.spec, upward(sharpness(look_up.in_sight) / mixer.scale)
+    columns, source = look_up.key_columns(directions), look_up.source
+    shared, latent = columns[: spec.rope_dim], columns[spec.rope_dim :]
+    for digit, column in enumerate(shared):
+        mixer.key.weight[digit, column] = 1.0
+    for place, column in enumerate((*latent, *source)):
+        mixer.latent.weight[place, column] = 1.0
+    for head in range(spec.heads):
+        look_up.write_query(mixer.query.weight, directions, row=head * mixer.dim, scale=beta)
+        copy(
+            mixer.key_of_latent.weight,
+            range(head * spec.value_dim, head * spec.value_dim + len(latent)),
+            _from(0, latent),
+        )
+    copy(mixer.value_of_latent.weight, range(len(source)), _from(len(latent), source))
+    copy(mixer.out.weight, look_up.target, range(len(source)))
+
+
+def _from(start: int, columns: Sequence[int]) -> range:
+    """As many places as there are columns."""
+    return range(start, start + len(columns))
 
 
 def write_clean(rise: Tensor, rise_bias: Tensor, fall: Tensor, fall_bias: Tensor, raw: range, clean: range) -> None:

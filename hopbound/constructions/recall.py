@@ -5,24 +5,23 @@ key of i_0. A position-wise map makes one-hot keys from ±1 digits, one unit an 
 
     relu(t·c + Σ address digits · digits of a - B + 1)         1 at the token of address a of z_1, 0 at every other
 
-(B: digits compared; a digit that is off by δ changes the unit by at most δ). Each address is written once, so that
+(B: digits compared; a digit that is off by δ changes the unit by at most δ). Each address is written once, under a key
+that is orthogonal to all others: `memory.py` says for each mixer why what is read is what was written.
 
-- in *linear attention*, with key 128 · onehot - 64 (φ = 65 at its coordinate, exactly 0 at the others), sum and
-  normaliser share the factor and the read returns the digits of the value;
-- in the *delta rule*, key = onehot, strength 1, nothing is overwritten.
-
-Capacity: d_k addresses. With more (`overfill`, for demonstration) address a shares the key of a mod d_k: sums mix two
-values, the delta rule keeps the later one.
+Capacity: as many addresses as keys have coordinates. With more (`overfill`, for demonstration) address a shares the key
+of a mod d_k: sums mix two values, the delta rule keeps the later one.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
-from hopbound.constructions.carry import NOTHING, SURE, hold, write_values
+from hopbound.constructions.carry import DISTANCE
 from hopbound.constructions.directions import Directions
+from hopbound.constructions.memory import Table, write_memory
 from hopbound.decoder.codes import signs
-from hopbound.mixers import DeltaNet, GatedDeltaNet, LinearAttention
+from hopbound.mixers import Mixer
 
 
 def write_one_hot(
@@ -56,28 +55,17 @@ def write_one_hot(
 
 
 def write_recall(
-    mixer: LinearAttention | DeltaNet | GatedDeltaNet,
-    directions: Directions,
-    *,
-    keys: range,
-    queries: range,
-    source: range,
-    target: range,
+    mixer: Mixer[Any, Any], directions: Directions, *, keys: range, queries: range, source: range, target: range
 ) -> None:
-    """Let a zeroed recurrence write `source` under the one-hot `keys` and read with the one-hot `queries`."""
-    (one,) = directions["one"]
-    spec = mixer.spec
-    for head in range(spec.heads):
-        first = head * spec.head_dim
-        if isinstance(mixer, LinearAttention):
-            mixer.key.weight[first : first + spec.head_dim, one] = NOTHING
-            mixer.query.weight[first : first + spec.head_dim, one] = NOTHING
-        factor = -2 * NOTHING if isinstance(mixer, LinearAttention) else 1.0
-        for address in range(len(keys)):
-            row = first + address % spec.head_dim
-            mixer.key.weight[row, keys[address]] = factor
-            mixer.query.weight[row, queries[address]] = factor
-    if not isinstance(mixer, LinearAttention):
-        mixer.strength.weight[:, one] = SURE
-        hold(mixer)
-    write_values(mixer, source, target)
+    """Let a zeroed recurrence write `source` under the one-hot `keys` and read with the one-hot `queries`.
+
+    Args:
+        mixer: one with a rule for recalls in `moves.py`; all weights zero.
+        directions: of the residual stream; has "one".
+        keys: a column for each address of z_1, in the order of its tokens.
+        queries: a column for each address.
+        source: columns at the tokens of z_1.
+        target: columns at the last token.
+    """
+    ages = [len(keys) - address + DISTANCE for address in range(len(keys))]
+    write_memory(mixer, directions, Table(keys=keys, queries=queries, ages=ages, source=source, target=target))

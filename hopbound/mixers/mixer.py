@@ -237,4 +237,7 @@ def merge_heads(x: Float[Tensor, "batch heads time dim"]) -> Float[Tensor, "batc
 
 def linear(width: int, out: int) -> nn.Linear:
     """A projection without bias; the stream's constant column takes the bias's place where one is needed."""
-    return nn.Linear(width, out, bias=False)
+    layer = nn.Linear(width, max(out, 1), bias=False)
+    if not out:  # torch warns of a projection that it has nothing to start of
+        layer.out_features, layer.weight = 0, nn.Parameter(layer.weight.detach()[:0])
+    return layer

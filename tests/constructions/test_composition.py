@@ -190,7 +190,7 @@ def test_the_built_schedule_has_every_size_written_out() -> None:
         ("full conv full", 3, "at most 2 for 'full conv full'"),
         ("4*linear full", 3, "at most 2 for '4*linear full'"),
         ("2*full|gdn", 2, "at most 1 for '2*full|gdn'"),
-        ("2*mamba2", 1, "none for '2*mamba2'"),
+        ("2*rfa", 1, "none for '2*rfa'"),
     ],
 )
 def test_one_hop_more_than_the_stack_allows(schedule: str, hops: int, most: str) -> None:

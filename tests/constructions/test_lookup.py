@@ -8,7 +8,7 @@ import torch
 
 from hopbound.architecture import mixer_spec
 from hopbound.constructions.directions import Directions, copy
-from hopbound.constructions.lookup import LEAK, ROUNDING, sharpness, write_clean, write_lookup
+from hopbound.constructions.lookup import LEAK, ROUNDING, LookUp, sharpness, upward, write_clean, write_lookup
 from hopbound.decoder import DigitField, signs
 from hopbound.mixers import SoftmaxAttention, make_mixer
 from hopbound.mixers.mixer import split_heads
@@ -35,15 +35,14 @@ def gadget(
     with torch.no_grad():
         for parameter in mixer.parameters():
             parameter.zero_()
-        write_lookup(
-            mixer,
-            directions,
+        look_up = LookUp(
             tag=TAG,
             compared=[(directions["asked"], directions["address"])],
             source=directions["v"],
             target=directions["r"],
             in_sight=positions + 1,
         )
+        write_lookup(mixer, directions, look_up)
     return mixer.to(dtype), directions
 
 
@@ -106,6 +105,13 @@ def test_sharpness_is_the_least_whole_number_that_suffices(in_sight: int) -> Non
     assert beta == int(beta)
     assert 2 * beta * (1 - ROUNDING) >= wanted > 2 * (beta - 1) * (1 - ROUNDING)
     assert float(torch.tensor(beta, dtype=torch.bfloat16)) == beta
+
+
+@pytest.mark.parametrize("weight", [1.0, 1.001, 3.0, 12 * 24**0.5, 257.0, 1e5 + 0.1, 2.0**-9 + 2.0**-20])
+def test_upward_is_a_number_of_bfloat16_not_below_and_near(weight: float) -> None:
+    found = upward(weight)
+    assert float(torch.tensor(found, dtype=torch.bfloat16)) == found
+    assert weight <= found <= weight * (1 + 2.0**-6)
 
 
 @every_dtype

@@ -1,0 +1,372 @@
+"""Which mixer can make which move, and under which conditions: one rule for each, in tables by move and name.
+
+A *move* is what one layer does for the chain of hops (see `claims.py`). A rule looks at a mixer's sizes and returns
+either the *limits* that the task's codes must keep, or the reason why these sizes do not do at all. The gadget behind
+each rule is in `hopbound/constructions`; a mixer without a rule has none, and `WITHOUT` says why where more is to be
+said than that.
+
+Value codes have one digit a value channel. Behind a short convolution, and in lightning attention, values pass through
+silu: a digit is then told from a constant that takes one more channel.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from hopbound.architecture import MixerSpec
+from hopbound.architecture.sizes import (
+    ChannelState,
+    Columns,
+    EvictingAttention,
+    GlobalWindowAttention,
+    GroupedHeads,
+    GroupedState,
+    LatentAttention,
+    MatrixState,
+    SelectiveAttention,
+    WindowAttention,
+)
+
+FADED = 40.0  # a recall makes up for fixed decays up to e^40; float32 and bfloat16 hold more than e^80
+
+
+class Move(Enum):
+    """What one layer does for the chain of hops."""
+
+    FETCH = "fetch"
+    LOOK_UP = "look up"
+    LOOK_AHEAD = "look ahead"
+    CARRY = "carry"
+    RECALL = "recall"
+
+
+@dataclass(frozen=True)
+class TaskSizes:
+    """Sizes of L-hop composition as the constructions need them: `D_1..D_L`, `M_1..M_L`, `n_1..n_{L-1}`."""
+
+    domains: tuple[int, ...]
+    values: tuple[int, ...]
+    n: tuple[int, ...]
+
+    @property
+    def hops(self) -> int:
+        """L."""
+        return len(self.domains)
+
+    @property
+    def tag_bits(self) -> int:
+        """Bits that tell the functions z_1..z_L, the start and the query apart."""
+        return tag_bits(self.hops)
+
+    def value_bits(self, hop: int) -> int:
+        """Bits of i_hop; i_0 is the start."""
+        return ((self.domains[0] if hop == 0 else self.values[hop - 1]) - 1).bit_length()
+
+    def query_bits(self, hop: int) -> int:
+        """Bits of the query part w_{hop-1} that the address of the look-up to i_hop holds; 0 for the first hop."""
+        return 0 if hop == 1 else (self.n[hop - 2] - 1).bit_length()
+
+    def address_bits(self, hop: int) -> int:
+        """Bits of the code of an address of z_hop: function, query part, value."""
+        return self.tag_bits + self.query_bits(hop) + self.value_bits(hop - 1)
+
+
+def tag_bits(hops: int) -> int:
+    """Bits that tell the functions z_1..z_L, the start and the query apart."""
+    return (hops + 1).bit_length()
+
+
+class Code(Enum):
+    """What of a task must fit into a mixer, and how that is said of the most that fits."""
+
+    FUNCTION = "function codes of at most {} bits"
+    ADDRESS = "address codes of at most {} bits"
+    VALUE = "value codes of at most {} bits"
+    FUNCTION_AND_VALUE = "function and value codes of at most {} bits together"
+    ADDRESS_AND_VALUE = "address and value codes of at most {} bits together"
+    ENTRIES = "m at most {}"
+    ENTRIES_AND_VALUE = "2 m and the bits of a value code at most {} together"
+
+    def needed(self, sizes: TaskSizes, hop: int) -> int:
+        """How much of it a move to the value of `hop` needs."""
+        match self:
+            case Code.FUNCTION:
+                return sizes.tag_bits
+            case Code.ADDRESS:
+                return sizes.address_bits(hop)
+            case Code.VALUE:
+                return sizes.value_bits(hop)
+            case Code.FUNCTION_AND_VALUE:
+                return sizes.tag_bits + sizes.value_bits(hop)
+            case Code.ADDRESS_AND_VALUE:
+                return sizes.address_bits(hop) + sizes.value_bits(hop)
+            case Code.ENTRIES:
+                return sizes.domains[0]
+            case Code.ENTRIES_AND_VALUE:
+                return 2 * sizes.domains[0] + sizes.value_bits(hop)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most so much of a code fits, because of a size of the mixer."""
+
+    code: Code
+    most: int
+    size: str
+
+    def exceeded(self, needed: int) -> str:
+        """Why more does not fit."""
+        match self.code:
+            case Code.FUNCTION:
+                return f"a function code of {needed} bits is wider than {self.size} {self.most}"
+            case Code.ADDRESS:
+                return f"an address code of {needed} bits is wider than {self.size} {self.most}"
+            case Code.VALUE:
+                return f"a value code of {needed} bits is wider than the {self.most} value channels"
+            case Code.FUNCTION_AND_VALUE | Code.ADDRESS_AND_VALUE:
+                return f"a key's code and a value code of {needed} bits together are wider than {self.size} {self.most}"
+            case Code.ENTRIES:
+                return f"z_1 has m = {needed} addresses, the state holds {self.most} of them (its {self.size})"
+            case Code.ENTRIES_AND_VALUE:
+                return f"keys, queries and values of z_1 take {needed} channels of {self.most}"
+
+
+# The limits within which a mixer makes a move, or why its sizes let it make none. A rule gets a spec of its name's
+# family (the table in `architecture/specs.py`).
+Limits = tuple[Limit, ...]
+Rule = Callable[[Any], Limits | str]
+
+
+def _values(channels: int, *, taken: int = 0) -> Limit:
+    """One channel a digit; some may be taken, by the constant of activated values or by marks."""
+    return Limit(Code.VALUE, channels - taken, f"value channels less {taken}" if taken else "value channels")
+
+
+# -- look-ups: softmax over addresses ----------------------------------------------------------------------------------
+
+
+def _look_up_by_heads(spec: GroupedHeads) -> Limits:
+    return Limit(Code.ADDRESS, spec.head_dim, "head_dim"), _values(spec.kv_heads * spec.value_dim)
+
+
+def _look_up_by_latents(spec: LatentAttention) -> Limits:
+    """Digits of the address stand in the shared key and, as many as are left, in the latent beside the value's."""
+    return (
+        Limit(Code.ADDRESS, spec.rope_dim + spec.value_dim, "rope_dim + value_dim"),
+        _values(min(spec.heads * spec.value_dim, spec.latent)),
+        Limit(Code.ADDRESS_AND_VALUE, spec.latent + spec.rope_dim, "latent + rope_dim"),
+    )
+
+
+def _look_up_by_index(spec: SelectiveAttention) -> Limits:
+    """The address is best by its index score; of several chosen tokens the softmax must tell it as well."""
+    if spec.k == 1 or spec.index_dim <= spec.head_dim:
+        code = Limit(Code.ADDRESS, spec.index_dim, "index_dim")
+    else:
+        code = Limit(Code.ADDRESS, spec.head_dim, "head_dim")
+    return code, _values(spec.kv_heads * spec.value_dim)
+
+
+_OF_FUNCTIONS = {Code.ADDRESS: Code.FUNCTION, Code.ADDRESS_AND_VALUE: Code.FUNCTION_AND_VALUE}
+
+
+def _of_functions(rule: Rule) -> Rule:
+    """The same where the function's code alone is compared: there is one token of z_0."""
+
+    def fetch(spec: MixerSpec) -> Limits | str:
+        limits = rule(spec)
+        if isinstance(limits, str):
+            return limits
+        return tuple(replace(limit, code=_OF_FUNCTIONS.get(limit.code, limit.code)) for limit in limits)
+
+    return fetch
+
+
+# -- carries: only the token of z_0 writes -----------------------------------------------------------------------------
+
+
+def _carry_by_columns(spec: Columns) -> Limits | str:
+    return "a convolution of width 1 carries nothing" if spec.kernel < 2 else (_values(spec.channels),)
+
+
+def _carry_by_window(spec: WindowAttention | GlobalWindowAttention) -> Limits | str:
+    if spec.w < 2:
+        return "a window of one token carries nothing"
+    return _of_functions(_look_up_by_heads)(spec)
+
+
+def _carry_by_cache(spec: EvictingAttention) -> Limits | str:
+    if spec.recent < 1:
+        return "where no token is safe for being recent, that of z_0 may be evicted at once"
+    return _of_functions(_look_up_by_heads)(spec)
+
+
+def _carry_by_matrix(spec: MatrixState) -> Limits:
+    return (_values(spec.heads * spec.value_dim, taken=_activated(spec)),)
+
+
+def _carry_by_features(spec: MatrixState) -> Limits | str:
+    if spec.conv:
+        return f"{spec.name} behind a convolution: no feature of an activated key is exactly zero, every token writes"
+    return _carry_by_matrix(spec)
+
+
+def _carry_by_groups(spec: GroupedState) -> Limits:
+    return (_values(spec.heads * spec.head_dim, taken=_activated(spec)),)
+
+
+def _carry_by_selective_channels(spec: ChannelState) -> Limits:
+    """Everything is made from the channels: one opens the state for writing, one for reading."""
+    return (_values(spec.channels, taken=2 + _activated(spec)),)
+
+
+def _carry_by_gated_channels(spec: ChannelState) -> Limits:
+    """The gates are made from the channels: one says which token writes."""
+    return (_values(spec.channels, taken=1),)
+
+
+def _carry_by_channels(spec: ChannelState) -> Limits:
+    return (_values(spec.channels),)
+
+
+def _activated(spec: MatrixState | GroupedState | ChannelState) -> int:
+    """1 where values pass through silu."""
+    return int(spec.conv > 0 or spec.name == "lightning")
+
+
+# -- recalls: each token of z_1 writes under a key of its own, and what it wrote stays ---------------------------------
+
+
+def _recall_by_matrix(spec: MatrixState) -> Limits:
+    return Limit(Code.ENTRIES, spec.head_dim, "key dimension"), *_carry_by_matrix(spec)
+
+
+def _recall_by_features(spec: MatrixState) -> Limits | str:
+    carried = _carry_by_features(spec)
+    return carried if isinstance(carried, str) else _recall_by_matrix(spec)
+
+
+def _recall_by_groups(spec: GroupedState) -> Limits:
+    return Limit(Code.ENTRIES, spec.state, "state dimension"), *_carry_by_groups(spec)
+
+
+def _recall_by_fading_matrix(spec: MatrixState) -> Limits:
+    """Reading makes up for fixed decays, m + 1 of them between the first address and the last token."""
+    most = int(FADED / fastest_loss(spec)) - 1
+    if most < spec.head_dim:
+        return Limit(Code.ENTRIES, most, f"decay, e^-{FADED:.0f} at most"), *_carry_by_matrix(spec)
+    return _recall_by_matrix(spec)
+
+
+def _recall_by_selective_channels(spec: ChannelState) -> Limits:
+    """A channel for each key and each query beside those of the value."""
+    together = Limit(Code.ENTRIES_AND_VALUE, spec.channels - _activated(spec), "channels")
+    return Limit(Code.ENTRIES, spec.state, "state dimension"), together
+
+
+def fastest_loss(spec: MatrixState) -> float:
+    """The largest loss a token of a head with a fixed decay, as a logarithm."""
+    return -math.log1p(-(2.0**-5)) if spec.name == "retnet" else 2.0 ** (-8 / spec.heads)
+
+
+_LOOK_UP: dict[str, Rule] = {"full": _look_up_by_heads, "mla": _look_up_by_latents, "topk": _look_up_by_index}
+_KEEPING = ("delta", "deltaproduct", "gdn", "kda", "gla", "hgrn2", "rwkv6", "rwkv7", "mlstm", "loglinear")
+_FADING = ("retnet", "lightning")
+
+RULES: Mapping[Move, Mapping[str, Rule]] = {
+    Move.FETCH: {name: _of_functions(rule) for name, rule in _LOOK_UP.items()},
+    Move.LOOK_UP: _LOOK_UP,
+    Move.LOOK_AHEAD: _LOOK_UP,
+    Move.CARRY: {
+        "linear": _carry_by_features,
+        **dict.fromkeys((*_KEEPING, *_FADING), _carry_by_matrix),
+        "mamba2": _carry_by_groups,
+        "mamba": _carry_by_selective_channels,
+        "rglru": _carry_by_gated_channels,
+        "rwkv4": _carry_by_channels,
+        **dict.fromkeys(("conv", "shift"), _carry_by_columns),
+        **dict.fromkeys(("window", "longformer"), _carry_by_window),
+        **dict.fromkeys(("h2o", "adakv"), _carry_by_cache),
+    },
+    Move.RECALL: {
+        "linear": _recall_by_features,
+        **dict.fromkeys(_KEEPING, _recall_by_matrix),
+        **dict.fromkeys(_FADING, _recall_by_fading_matrix),
+        "mamba2": _recall_by_groups,
+        "mamba": _recall_by_selective_channels,
+    },
+}
+
+_NO_LOOK_UP = "{} makes no exact look-up here"
+_REFUSALS = {
+    Move.FETCH: _NO_LOOK_UP,
+    Move.LOOK_UP: _NO_LOOK_UP,
+    Move.LOOK_AHEAD: _NO_LOOK_UP,
+    Move.CARRY: "{} has no built carry",
+    Move.RECALL: "{} holds no table",
+}
+
+
+def _for(names: Sequence[str], reason: str) -> dict[str, str]:
+    return dict.fromkeys(names, reason)
+
+
+_NOT_LOOKED_UP = {
+    **_for(("moba", "nsa"), "it chooses blocks by the mean of their keys, which the other tokens of a block move"),
+    **_for(("bigbird", "tglobal"), "it does not see every address for itself"),
+    **_for(("fox", "path", "dsa", "indexed", "compressed"), "it has sizes but no weights"),
+}
+WITHOUT: Mapping[Move, Mapping[str, str]] = {
+    Move.FETCH: _NOT_LOOKED_UP,
+    Move.LOOK_UP: _NOT_LOOKED_UP,
+    Move.LOOK_AHEAD: _NOT_LOOKED_UP,
+    Move.CARRY: {
+        **_for(("chunk", "block"), "whether the last token shares a chunk with z_0 depends on the prompt's length"),
+        **_for(("rfa", "poly"), "its features are never exactly zero, every token writes"),
+        "recurrence": "it has sizes but no weights",
+    },
+    Move.RECALL: {
+        **_for(("rglru", "rwkv4"), "it reads its state without a query"),
+        **_for(("rfa", "poly"), "its features are never exactly zero, keys are not told apart exactly"),
+        "recurrence": "it has sizes but no weights",
+    },
+}
+
+
+def limits(mixer: MixerSpec, move: Move) -> Limits | str:
+    """What a task must keep to for `mixer` to make `move`, or why it cannot make it at any sizes of the task."""
+    rule = RULES[move].get(mixer.name)
+    if rule is None:
+        refusal, reason = _REFUSALS[move].format(mixer.name), WITHOUT[move].get(mixer.name)
+        return f"{refusal}: {reason}" if reason else refusal
+    found = rule(mixer)
+    if isinstance(found, str):
+        return found
+    nothing = next((limit for limit in found if limit.most < 1), None)
+    return found if nothing is None else nothing.exceeded(1)
+
+
+def obstacle(mixer: MixerSpec, move: Move, hop: int, sizes: TaskSizes | None, *, overfill: bool = False) -> str | None:
+    """Why `mixer` cannot make `move` to the value of `hop` at these sizes; None if it can. Without sizes: at all.
+
+    Args:
+        mixer: the mixer.
+        move: what it should do.
+        hop: the value that the move brings.
+        sizes: of the task; None leaves all size conditions out (a recall then never fits).
+        overfill: let a recall hold more addresses than its state has room for (it will fail: for demonstrations).
+    """
+    found = limits(mixer, move)
+    if isinstance(found, str):
+        return found
+    if sizes is None:
+        return "a state of fixed size holds no table of any size" if move is Move.RECALL else None
+    for limit in found:
+        if overfill and limit.code is Code.ENTRIES:
+            continue
+        needed = limit.code.needed(sizes, hop)
+        if needed > limit.most:
+            return limit.exceeded(needed)
+    return None
