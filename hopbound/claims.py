@@ -10,7 +10,7 @@ layers once with the set of all reachable situations.
 | look up | full | last token knows i_t | i_{t+1}, by the address (w_t, i_t) |
 | look ahead | full | the token of z_0 knows i_0 | i_1: the first look-up needs no query |
 | carry | bounded | last token knows less than the token of z_0 | the same as it |
-| recall | recurrence before the first full layer | last token knows i_0 | i_1, from a state that holds all of z_1 |
+| recall | bounded, before the first full layer | last token knows i_0 | i_1, from a state that holds all of z_1 |
 
 Which mixers these are, and within which sizes, `moves.py` says.
 

@@ -236,7 +236,7 @@ def _activated(spec: MatrixState | GroupedState | ChannelState) -> int:
     return int(spec.conv > 0 or spec.name == "lightning")
 
 
-# -- recalls: each token of z_1 writes under a key of its own, and what it wrote stays ---------------------------------
+# -- recalls: what each token of z_1 wrote under a key of its own stays, until it is read ------------------------------
 
 
 def _recall_by_matrix(spec: MatrixState) -> Limits:
@@ -264,6 +264,16 @@ def _recall_by_selective_channels(spec: ChannelState) -> Limits:
     """A channel for each key and each query beside those of the value."""
     together = Limit(Code.ENTRIES_AND_VALUE, spec.channels - _activated(spec), "channels")
     return Limit(Code.ENTRIES, spec.state, "state dimension"), together
+
+
+def _recall_by_window(spec: WindowAttention | GlobalWindowAttention) -> Limits:
+    """A look-up among the tokens in sight: those of z_1, of z_0 and the last one."""
+    return Limit(Code.ENTRIES, spec.w - 2, "window less 2"), *_look_up_by_heads(spec)
+
+
+def _recall_by_cache(spec: EvictingAttention) -> Limits:
+    """The same among the recent tokens that the token before the last one left."""
+    return Limit(Code.ENTRIES, spec.recent - 1, "recent tokens less 1"), *_look_up_by_heads(spec)
 
 
 def fastest_loss(spec: MatrixState) -> float:
@@ -296,6 +306,8 @@ RULES: Mapping[Move, Mapping[str, Rule]] = {
         **dict.fromkeys(_FADING, _recall_by_fading_matrix),
         "mamba2": _recall_by_groups,
         "mamba": _recall_by_selective_channels,
+        **dict.fromkeys(("window", "longformer"), _recall_by_window),
+        **dict.fromkeys(("h2o", "adakv"), _recall_by_cache),
     },
 }
 
@@ -328,6 +340,7 @@ WITHOUT: Mapping[Move, Mapping[str, str]] = {
         "recurrence": "it has sizes but no weights",
     },
     Move.RECALL: {
+        **_for(("chunk", "block"), "whether the last token shares a chunk with z_1 depends on the prompt's length"),
         **_for(("rglru", "rwkv4"), "it reads its state without a query"),
         **_for(("rfa", "poly"), "its features are never exactly zero, keys are not told apart exactly"),
         "recurrence": "it has sizes but no weights",

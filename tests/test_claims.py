@@ -1,7 +1,9 @@
 """What a stack is known to do: the plan against a search over all sequences of moves, and the reasons of a refusal."""
 
+import doctest
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,10 +16,22 @@ from hopbound.errors import InputError
 from hopbound.mixers import REGISTRY
 from hopbound.moves import RULES, WITHOUT
 
-NAMES = ("full", "mla", "topk[k=2]", "moba[k=2,block=4]", "linear", "kda", "mamba2", "conv", "rglru", "chunk", "mlp")
+NAMES = (
+    "full",
+    "mla",
+    "topk[k=2]",
+    "moba[k=2,block=4]",
+    "linear",
+    "kda",
+    "mamba2",
+    "conv",
+    "window[w=18]",
+    "chunk",
+    "mlp",
+)
 LOOKING_UP = {"full", "mla", "topk"}
 CARRYING = {"linear", "delta", "gdn", "kda", "mamba2", "conv", "rglru", "window"}
-RECALLING = {"linear", "delta", "gdn", "kda", "mamba2"}
+RECALLING = {"linear", "delta", "gdn", "kda", "mamba2", "window"}
 # Keys of 16: addresses and functions fit everywhere below, tables of z_l up to 16 addresses.
 DEFAULTS = Defaults(head_dim=16)
 
@@ -253,6 +267,17 @@ SIZES = TaskSizes((5, 12), (4, 12), (3,))
             1,
             "z_1 has m = 5 addresses, the state holds 4 of them (its state dimension)",
         ),
+        ("window[w=7]", Move.RECALL, 1, None),
+        ("window[w=6]", Move.RECALL, 1, "z_1 has m = 5 addresses, the state holds 4 of them (its window less 2)"),
+        ("window[w=7,head_dim=4]", Move.RECALL, 1, "an address code of 5 bits is wider than head_dim 4"),
+        ("h2o[budget=9,recent=6]", Move.RECALL, 1, None),
+        (
+            "adakv[budget=9,recent=5]",
+            Move.RECALL,
+            1,
+            "z_1 has m = 5 addresses, the state holds 4 of them (its recent tokens less 1)",
+        ),
+        ("block", Move.RECALL, 1, "block holds no table: whether the last token shares a chunk with z_1 depends"),
         ("mamba[channels=12,state=5]", Move.RECALL, 1, None),
         ("mamba[channels=12,state=5,conv=4]", Move.RECALL, 1, "keys, queries and values of z_1 take 12 channels of 11"),
         ("full", Move.CARRY, 0, "full has no built carry"),
@@ -296,7 +321,7 @@ def test_a_fixed_decay_limits_a_recall(heads: int, held: int) -> None:
 
 def of_name(name: str) -> MixerSpec:
     """A mixer of the table, with what must be given."""
-    given = {key: 4 for key, rule in ROWS[name].keys.items() if rule is None}
+    given = {key: 8 for key, rule in ROWS[name].keys.items() if rule is None}
     text = ",".join(f"{key}={value}" for key, value in given.items())
     ((spec,),) = [layer.mixers for layer in stack(f"{name}[{text}]" if text else name).layers]
     return spec
@@ -430,6 +455,13 @@ def test_a_hundred_layers_are_planned_with_few_questions(monkeypatch: pytest.Mon
 )
 def test_conditions(schedule: str, hops: int, expected: list[str]) -> None:
     assert conditions(best_plan(stack(schedule), hops), stack(schedule)) == tuple(expected)
+
+
+def test_the_conditions_that_the_documentation_shows() -> None:
+    page = Path(__file__).parent.parent / "docs" / "constructions.md"
+    found = doctest.testfile(str(page), module_relative=False)
+    assert found.failed == 0
+    assert found.attempted > 3
 
 
 def test_conditions_of_a_recall() -> None:

@@ -21,26 +21,33 @@ from hopbound.claims import TaskSizes, best_plan
 # few bits and narrow heads make the states small, so that possible and impossible sizes come close to each other.
 SETTINGS = [
     (
-        "linear; 2*linear; conv delta; window gdn; 2*delta; 3*gdn; window[w=2] linear; gdn|conv delta; 2*kda; "
-        "rglru mamba2; shift hgrn2; rwkv4 rwkv7; 2*mlstm; retnet lightning; mamba[channels=24] mamba[channels=24]; "
-        "mamba2[conv=2] gla[conv=2]",
+        "linear; 2*linear; conv delta; window gdn; 2*delta; 3*gdn; window[w=2] linear; gdn|conv delta",
         [(1, 8, 1), (1, 5, 4), (2, 3, 2)],
+    ),
+    (
+        "2*kda; rglru mamba2; shift hgrn2; rwkv4 rwkv7; 2*mlstm; retnet lightning; mamba2[conv=2] gla[conv=2]; "
+        "mamba[channels=24] mamba[channels=24]; 2*window[w=9]; adakv[budget=8,recent=6] h2o[budget=6,recent=6]",
+        [(1, 8, 1)],
     ),
     (
         "full; linear full; 2*linear full; conv[channels=4,kernel=2] delta[value_dim=4] full; window gdn full; "
         "full linear; full conv; linear full linear; full|linear; 2*delta full conv; mlp 2*linear mlp full mlp; "
-        "conv linear topk[k=1]; 2*linear mla[latent=4,rope_dim=2,value_dim=4]; mla; kda mla; 2*mamba2 topk[k=1]; "
-        "topk[k=2,index_dim=16]; rwkv6 deltaproduct full; rglru full rglru",
+        "conv linear topk[k=1]; 2*linear mla[latent=4,rope_dim=2,value_dim=4]",
         [(1, 8, 1), (1, 12, 2), (2, 7, 1)],
     ),
     (
-        "2*full; linear 2*full; 2*linear 2*full; full delta full; 2*full gdn; 2*full|conv; "
-        "conv 2*delta full linear full; full|window full; full full|gdn; window|linear full gdn full; kda 2*mla; "
-        "mla mamba2 mla; 2*topk[k=1]; 2*mla[rope_dim=0]; full mla",
-        [(1, 8, 1), (1, 14, 4)],
+        "mla; kda mla; 2*mamba2 topk[k=1]; topk[k=2,index_dim=16]; rwkv6 deltaproduct full; rglru full rglru; "
+        "2*window[w=10] full",
+        [(1, 8, 1)],
     ),
     (
-        "3*full; linear 3*full; 2*linear 3*full; full window 2*full; 2*full linear full; 3*full conv",
+        "2*full; linear 2*full; 2*linear 2*full; full delta full; 2*full gdn; 2*full|conv; "
+        "conv 2*delta full linear full; full|window full; full full|gdn; window|linear full gdn full",
+        [(1, 8, 1), (1, 14, 4)],
+    ),
+    ("kda 2*mla; mla mamba2 mla; 2*topk[k=1]; 2*mla[rope_dim=0]; full mla; shift rwkv7 2*topk[k=3]", [(1, 14, 4)]),
+    (
+        "3*full; linear 3*full; 2*linear 3*full; full window 2*full; 2*full linear full; 3*full conv; kda 3*mla",
         [(1, 9, 1), (2, 14, 3)],
     ),
 ]
@@ -172,13 +179,13 @@ def parameters(reading: Reading, sizes: TaskSizes) -> Iterator[Parameters]:
 
 
 def test_the_grid_is_wide() -> None:
-    assert len(GRID) >= 140
+    assert len(GRID) >= 120
     assert {len(stack(*entry).full_layers) for entry in GRID} == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize(("hops", "at_least"), [(1, 800), (2, 5_000), (3, 950)])
+@pytest.mark.parametrize(("hops", "at_least"), [(1, 700), (2, 4_800), (3, 1_300)])
 def test_nothing_is_both_built_and_certified_impossible(hops: int, at_least: int) -> None:
-    """Among 31,651 pairs of a stack and sizes the 6,875 that are built."""
+    """Among 26,412 pairs of a stack and sizes the 6,960 that are built."""
     built = recalled = 0
     for entry in GRID:
         architecture = stack(*entry)
@@ -263,6 +270,8 @@ RECALLS = [
     ("rglru[channels=7] mlstm[value_dim=4] full", 2),
     ("mamba[channels=7,state=1] mamba[channels=20,state=8] full", 2),
     ("2*gla[conv=2] mla", 2),
+    ("2*window[w=10]", 1),
+    ("rwkv4[channels=4] h2o[budget=10,recent=9,head_dim=6,value_dim=4] full", 2),
 ]
 
 

@@ -5,7 +5,7 @@ r"""C1, C2, C3: weights that make L hops of sequential function composition (arX
 - *fetch* and *look up* (full layer): the exact look-up of `lookup.py` by the last token;
 - *look ahead* (full layer): the token of z_0 looks up i_1, whose address it knows;
 - *carry* (bounded layer): `carry.py`;
-- *recall* (recurrence): `recall.py`.
+- *recall*: by a recurrence `recall.py`, by a window or a cache of recent tokens the exact look-up.
 
 **C1** (L + 1 full layers): fetch z_0, then L look-ups. **C2** (L full layers and one bounded layer): a carry in place
 of the fetch, before the first full layer or, after a look-ahead, between the first two. **C3** (L - 1 full layers and
@@ -28,6 +28,7 @@ from hopbound.claims import Move, Plan, Step, TaskSizes, plan_or_refuse
 from hopbound.constructions.carry import write_carry
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
+from hopbound.constructions.memory import MEMORIES
 from hopbound.constructions.recall import write_one_hot, write_recall
 from hopbound.decoder import (
     Decoder,
@@ -75,14 +76,14 @@ def build_composition(
         raise InputError("task", f"order={task.order} query={task.query}", "order=hard query=one")
     sizes = task_sizes(task)
     plan = plan_or_refuse(architecture, sizes, overfill=overfill)
-    directions = _directions(sizes, plan)
+    directions = _directions(architecture, sizes, plan)
     config = DecoderConfig(
         schedule=str(architecture),
         precisions=architecture.precisions,
         vocabulary=task.vocabulary_size,
         answers=task.answers,
         width=directions.width,
-        hidden=tuple(_hidden_units(sizes, plan, layer) for layer in range(len(architecture.layers))),
+        hidden=tuple(_hidden_units(directions, sizes, plan, layer) for layer in range(len(architecture.layers))),
         activation="relu",
         norm="none",
         scores="one",
@@ -104,7 +105,7 @@ def build_composition(
 # -- coordinates -------------------------------------------------------------------------------------------------------
 
 
-def _directions(sizes: TaskSizes, plan: Plan) -> Directions:
+def _directions(architecture: Architecture, sizes: TaskSizes, plan: Plan) -> Directions:
     directions = Directions()
     hops = sizes.hops
     directions.add("one", 1)
@@ -121,7 +122,7 @@ def _directions(sizes: TaskSizes, plan: Plan) -> Directions:
         directions.add(f"raw {name}", sizes.value_bits(step.hop))
         if _is_cleaned(step, hops):
             directions.add(name, sizes.value_bits(step.hop))
-        if step.move is Move.RECALL:
+        if step.move is Move.RECALL and architecture.layers[step.layer].mixers[step.mixer].name in MEMORIES:
             directions.add("key", sizes.domains[0])
             directions.add("wanted key", sizes.domains[0])
     return directions
@@ -186,7 +187,7 @@ def _write_move(
         write_carry(mixer, directions, _known_at_start(directions, sizes, step.hop), target, length=length)
         return
     stored = directions.low("token", sizes.value_bits(step.hop))
-    if step.move is Move.RECALL:
+    if step.move is Move.RECALL and mixer.spec.name in MEMORIES:
         keys, queries = directions["key"], directions["wanted key"]
         write_recall(mixer, directions, keys=keys, queries=queries, source=stored, target=target)
         return
@@ -211,13 +212,15 @@ def _cleaned_in(plan: Plan, layer: int, hops: int) -> list[Step]:
     return [step for step in plan.steps if step.layer == layer and _is_cleaned(step, hops)]
 
 
-def _precedes_recall(plan: Plan, layer: int) -> bool:
-    return any(step.layer == layer + 1 and step.move is Move.RECALL for step in plan.steps)
+def _precedes_memory(directions: Directions, plan: Plan, layer: int) -> bool:
+    """Whether the next layer recalls by one-hot keys, which this layer's map makes."""
+    recalls = any(step.layer == layer + 1 and step.move is Move.RECALL for step in plan.steps)
+    return recalls and "key" in directions.spans
 
 
-def _hidden_units(sizes: TaskSizes, plan: Plan, layer: int) -> int:
+def _hidden_units(directions: Directions, sizes: TaskSizes, plan: Plan, layer: int) -> int:
     clean = sum(2 * sizes.value_bits(step.hop) for step in _cleaned_in(plan, layer, sizes.hops))
-    return clean + (2 * sizes.domains[0] if _precedes_recall(plan, layer) else 0)
+    return clean + (2 * sizes.domains[0] if _precedes_memory(directions, plan, layer) else 0)
 
 
 def _write_map(decoder: Decoder, directions: Directions, sizes: TaskSizes, plan: Plan, layer: int) -> None:
@@ -231,7 +234,7 @@ def _write_map(decoder: Decoder, directions: Directions, sizes: TaskSizes, plan:
         raw, clean = directions[f"raw {_name(step)}"], directions[_name(step)]
         write_clean(rise, rise_bias, fall, pointwise.fall.bias, raw, clean)
         unit += 2 * len(raw)
-    if _precedes_recall(plan, layer):
+    if _precedes_memory(directions, plan, layer):
         # i_0 as the carry left it if it came in this very layer: its clean digits are only being written.
         wanted = directions["raw i_0" if any(step.hop == 0 for step in cleaned) else "i_0"]
         held = directions.low("address value", sizes.value_bits(0))
