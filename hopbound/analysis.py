@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import log2
 from typing import Any
 
-from hopbound.architecture import Architecture, Kind, Layer, mixer_spec
+from hopbound.architecture import Architecture, Kind
 from hopbound.bounds import Limit, limits, prove
 from hopbound.bounds.first import Scale, first_impossible, scales
 from hopbound.bounds.reach import mixer_reach
@@ -102,7 +102,9 @@ class Analysis:
     notes: tuple[str, ...]
 
 
-def analyze(model: Model, *, context: int = 131072, batch: int = 1, values: int = 8192, tight: bool = False) -> Analysis:
+def analyze(
+    model: Model, *, context: int = 131072, batch: int = 1, values: int = 8192, tight: bool = False
+) -> Analysis:
     """Everything that can be said of a model.
 
     Args:
@@ -192,16 +194,12 @@ def _window_reach(layers: tuple[ModelLayer, ...]) -> int | None:
     """The reach of the layers that see a limited way back, were all others left out; None without such layers."""
     seen = []
     for layer in layers:
+        if layer.kinds not in (("window",), ("chunked",), ("conv",)):
+            continue
         ways = [way for mixer in layer.layer.mixers if (way := mixer_reach(mixer))]
         if ways:
             seen.append(max(ways))
     return sum(seen) if seen else None
-
-
-def without(layer: Layer, kind: Kind) -> Layer:
-    """The layer without its mixers of a kind; a position-wise one where nothing is left."""
-    kept = tuple(mixer for mixer in layer.mixers if mixer.kind is not kind)
-    return Layer(kept or (mixer_spec("mlp"),))
 
 
 def total_bytes(model: Model, context: int, batch: int = 1) -> Fraction:
@@ -217,7 +215,7 @@ def document(analysis: Analysis, *, curve: bool = False) -> dict[str, Any]:
         curve: also bytes at contexts from 256 on, for the figure.
     """
     model, batch = analysis.model, analysis.batch
-    lists = {f"{'chunked' if kind == 'chunked' else kind}_layers": list(model.of_kind(kind)) for kind in KINDS}
+    lists = {f"{kind}_layers": list(model.of_kind(kind)) for kind in KINDS}
     result: dict[str, Any] = {
         "name": model.name,
         "model_type": model.model_type,

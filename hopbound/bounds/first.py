@@ -2,7 +2,7 @@
 
 Theorem A speaks of one hop more than there are full layers, Theorem B of as many where no bounded layer stands before
 the second of them, counting of one hop where all that crosses a cut is a state. The closed forms (Corollaries A', B' of
-`closed_forms`) cost a few multiplications, for any depth; the search of `prove` finds shorter lengths, and certificates.
+`closed_forms`) cost a few multiplications, for any depth; the search of `prove` finds shorter lengths and certificates.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hopbound import __version__
-from hopbound.cli import bound, break_, build, ceilings, hierarchy, language, verify
+from hopbound.cli import analyze, bound, break_, build, ceilings, hierarchy, language, verify
 from hopbound.errors import InputError, RejectedError
 
 # Typer carries its own copy of click or uses the installed one; either way its exceptions derive from this class.
@@ -35,6 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 app.command("hierarchy")(hierarchy.command)
+app.command("analyze")(analyze.command)
 app.command("bound")(bound.command)
 app.command("ceilings")(ceilings.command)
 app.command("language")(language.command)

@@ -26,7 +26,7 @@ def examples(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_the_commands_are_those_of_the_contract() -> None:
-    assert set(COMMANDS) == {"hierarchy", "bound", "ceilings", "language", "build", "verify", "break"}
+    assert set(COMMANDS) == {"hierarchy", "analyze", "bound", "ceilings", "language", "build", "verify", "break"}
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])

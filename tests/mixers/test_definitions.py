@@ -44,9 +44,12 @@ def convolved(mixer: Mixer[Any, Any], parts: list[Array]) -> list[Array]:
 
 
 def projected(mixer: Mixer[Any, Any], x: Array) -> tuple[Array, Array, Array]:
-    """Queries, keys and values of each head: [time, heads, dim]."""
+    """Queries, keys and values of each head: [time, heads, dim]; heads of a group have the same queries and keys."""
     parts = convolved(mixer, [x @ weight(mixer, f"{name}.weight").T for name in ("query", "key", "value")])
-    return tuple(part.reshape(len(x), mixer.spec.heads, -1) for part in parts)  # pyright: ignore[reportReturnType]
+    heads = mixer.spec.heads
+    keys = getattr(mixer.spec, "key_heads", heads)
+    query, key = (np.repeat(part.reshape(len(x), keys, -1), heads // keys, axis=1) for part in parts[:2])
+    return query, key, parts[2].reshape(len(x), heads, -1)
 
 
 def rotated(x: Array, base: float) -> Array:

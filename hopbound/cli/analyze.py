@@ -1,0 +1,191 @@
+"""`hopbound analyze`: what real models keep, which hops their stacks can make, and which they provably cannot."""
+
+import csv
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from hopbound.cli import common
+
+GLYPHS = {"full": "F", "sparse": "S", "window": "w", "chunked": "k", "recurrent": "r", "conv": "c", "mlp": "."}
+COLORS = {"F": "32", "H": "36", "S": "33", "w": "34", "k": "34", "r": "35", "c": "35", ".": "2", "f": "2;32"}
+LEGEND = (
+    "F full, H full beside a recurrence, S sparse, w window, k chunked, r recurrent, c convolution, . position-wise"
+)
+PER_ROW = 64
+COLUMNS = (
+    "name",
+    "model_type",
+    "layers",
+    *(f"{kind}_layers" for kind in GLYPHS),
+    "kv_bytes_per_token",
+    "kv_bytes",
+    "state_bytes",
+    "conv_bytes",
+    "conv_bytes_allocated",
+    "hops_possible",
+    "construction",
+    "hops_impossible",
+    "log2_prompt_length",
+)
+
+
+def command(
+    models: Annotated[
+        list[str],
+        typer.Argument(help="A config.json, its folder, a name on the Hugging Face hub, or a schedule in quotes."),
+    ],
+    context: Annotated[int, typer.Option("--context", help="Tokens at which caches are counted.")] = 131072,
+    batch: Annotated[int, typer.Option("--batch", help="How many sequences.")] = 1,
+    kv_bits: Annotated[int | None, typer.Option("--kv-bits", help="Bits of a cached key or value.")] = None,
+    state_bits: Annotated[int | None, typer.Option("--state-bits", help="Bits of a number of state.")] = None,
+    values: Annotated[int, typer.Option("--values", help="Values of a recalled pair.")] = 8192,
+    tight: Annotated[bool, typer.Option("--tight", help="Search for the shortest certified prompt.")] = False,
+    heads: common.HeadsOption = common.DEFAULT_HEADS,
+    head_dim: common.HeadDimOption = common.DEFAULT_HEAD_DIM,
+    window: common.WindowOption = common.DEFAULT_WINDOW,
+    kernel: common.KernelOption = common.DEFAULT_KERNEL,
+    as_csv: Annotated[bool, typer.Option("--csv", help="One line a model, with commas.")] = False,
+    as_json: common.JsonOption = False,
+) -> None:
+    """Layers, caches and hops of real models, from their config.json alone.
+
+    Hops are those of the idealised decoder with these mixers, not of the trained weights. What a file leaves open is
+    listed in the notes; what is not understood is an error, never a guess.
+
+    Example: hopbound analyze "12*(3*gdn full)" --head-dim 128 --context 131072
+    """
+    from hopbound.analysis import analyze, document
+    from hopbound.architecture import Defaults
+    from hopbound.catalog import read_model
+
+    defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
+    read = [read_model(source, defaults).with_bits(kv_bits, state_bits) for source in models]
+    found = [document(analyze(model, context=context, batch=batch, values=values, tight=tight)) for model in read]
+    if as_json:
+        common.print_json({"schema": "hopbound/analyze/1", "context": context, "batch": batch, "models": found})
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_row(one) for one in found)
+    else:
+        colored = sys.stdout.isatty()
+        for at, one in enumerate(found):
+            common.print_lines([""] * (at > 0) + _lines(one, context, batch, colored))
+        if len(found) > 1:
+            common.print_lines(["", *_comparison(found)])
+
+
+def _row(one: dict[str, Any]) -> dict[str, Any]:
+    """One line of the table with commas."""
+    counts = {f"{kind}_layers": len(one[f"{kind}_layers"]) for kind in GLYPHS}
+    return {
+        **{key: one[key] for key in COLUMNS if key in one and key not in counts},
+        **counts,
+        "layers": len(one["layers"]),
+        "hops_possible": one["hops_possible"]["hops"],
+        "construction": one["hops_possible"]["construction"],
+        "hops_impossible": one["hops_impossible"]["hops"],
+        "log2_prompt_length": one["hops_impossible"]["log2_prompt_length"],
+    }
+
+
+def _glyph(layer: dict[str, Any]) -> str:
+    kinds = layer["kinds"]
+    if "full" in kinds and len(kinds) > 1:
+        return "H"
+    return "f" if "full" in kinds and layer["kv_shared_from"] is not None else GLYPHS[kinds[0]]
+
+
+def _map(layers: list[dict[str, Any]], colored: bool) -> list[str]:
+    """One glyph a layer, in groups of eight."""
+    glyphs = [_glyph(layer) for layer in layers]
+    shown = [f"\x1b[{COLORS[g]}m{g}\x1b[0m" if colored else g for g in glyphs]
+    groups = ["".join(shown[i : i + 8]) for i in range(0, len(shown), 8)]
+    return [" ".join(groups[i : i + PER_ROW // 8]) for i in range(0, len(groups), PER_ROW // 8)]
+
+
+def _size(count: float) -> str:
+    """Bytes in the largest unit that leaves a number of at least 1."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:,.4g} {unit}"
+        count /= 1024
+    return f"{count:,.4g} TiB"
+
+
+def _lines(one: dict[str, Any], context: int, batch: int, colored: bool) -> list[str]:
+    """One model for people."""
+    counts = ", ".join(f"{len(one[f'{kind}_layers'])} {kind}" for kind in GLYPHS if one[f"{kind}_layers"])
+    rows = _map(one["layers"], colored)
+    lines = [f"model       {one['name']}" + (f" ({one['model_type']})" if one["model_type"] else "")]
+    lines += [f"layers      {len(one['layers'])}: {counts}"]
+    lines += [f"{'map' if i == 0 else '':11} {row}" for i, row in enumerate(rows)] + [f"{'':11} {LEGEND}"]
+    bits, many = one["bits"], f", {batch} sequences" if batch > 1 else ""
+    lines += [
+        f"kv          {one['kv_bytes_per_token']:,} bytes a token for ever; {_size(one['kv_bytes'])} at "
+        f"{context:,} tokens{many} ({bits['kv']} bits)",
+        f"state       {_size(one['state_bytes'])} ({bits['state']} bits)",
+        f"conv        {_size(one['conv_bytes'])} needed, {_size(one['conv_bytes_allocated'])} as engines allocate it "
+        f"({bits['conv']} bits)",
+    ]
+    possible = one["hops_possible"]
+    by = f" by {possible['construction']}" if possible["construction"] else ""
+    lines.append(f"possible    {possible['hops']} hops{by}, of {possible['of']}")
+    joint = "if " if possible["hops"] else ""
+    lines += [f"{'':11} {joint}{condition}" for condition in possible["conditions"]]
+    return [*lines, *_claims(one, context)]
+
+
+def _claims(one: dict[str, Any], context: int) -> list[str]:
+    impossible, lines = one["hops_impossible"], []
+    if impossible["hops"] is None:
+        lines.append(f"impossible  no claim: {impossible['reason']}")
+    else:
+        hops, power = impossible["hops"], impossible["log2_prompt_length"]
+        lines.append(
+            f"impossible  {hops} hop{'s' if hops != 1 else ''} from 2^{power:.1f} tokens on, whatever the weights "
+            f"({impossible['theorem']}, {impossible['source']})"
+        )
+        if not impossible["certified_at_context"]:
+            lines.append(f"{'':11} at {context:,} tokens this worst-case bound is silent")
+    for one_knob in one["excess"]:
+        factor = one_knob["factor"]
+        said = "not even one bit a layer is certified" if factor is None else f"{factor:,.4g} times what is certified"
+        if factor is None or factor > 1:
+            lines.append(f"{'':11} {one_knob['knob']}: {said} at {context:,} tokens")
+    if one["recall"] is not None:
+        recall = one["recall"]
+        lines.append(
+            f"recall      the bounded layers alone hold {recall['state_bits']:,} bits: at most {recall['pairs']:,} "
+            f"pairs with {recall['values']:,} values"
+        )
+    if one["window_reach"] is not None:
+        lines.append(f"reach       windows and convolutions alone see back {one['window_reach']:,} tokens")
+    return lines + [f"{'note' if i == 0 else '':11} {note}" for i, note in enumerate(one["notes"])]
+
+
+def _comparison(found: list[dict[str, Any]]) -> list[str]:
+    """Several models side by side."""
+    heads = ("model", "layers", "full", "kv/token", "kv", "state", "hops", "impossible")
+    rows = [
+        (
+            one["name"][-40:],
+            str(len(one["layers"])),
+            str(len(one["full_layers"]) + len(one["sparse_layers"])),
+            _size(one["kv_bytes_per_token"]),
+            _size(one["kv_bytes"]),
+            _size(one["state_bytes"]),
+            str(one["hops_possible"]["hops"]),
+            str(one["hops_impossible"]["hops"] or "no claim"),
+        )
+        for one in found
+    ]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (heads, *rows)
+    ]
