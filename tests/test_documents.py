@@ -153,7 +153,16 @@ def check_fresh(folder: Path, only: set[str]) -> None:
         assert path.read_text(encoding="utf-8") == text, path.name
 
 
-CHEAP = {"ceilings", "two_functions", "language", "inverse", "frontier"}  # blocks of other pages
+CHEAP = {
+    "ceilings",
+    "two_functions",
+    "language",
+    "inverse",
+    "frontier",
+    "design",
+    "design_budget",
+    "design_depth",
+}  # blocks of other pages
 
 
 def test_the_blocks_of_the_pages(tmp_path: Path) -> None:

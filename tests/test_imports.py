@@ -46,7 +46,9 @@ def command(*arguments: str) -> str:
 BOUND = ("bound", "linear full linear", "--head-dim", "4", "--bits", "4", "--hops", "2")
 
 
-@pytest.mark.parametrize("package", ["architecture", "bounds", "claims", "errors", "files", "witness", "report"])
+@pytest.mark.parametrize(
+    "package", ["architecture", "bounds", "claims", "design", "errors", "files", "witness", "report"]
+)
 def test_packages_of_the_standard_library_only(package: str) -> None:
     loaded = loaded_after(f"import hopbound.{package}")
     assert heavy(loaded) == set()
@@ -78,6 +80,10 @@ def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
 def test_bound_does_not_import_torch() -> None:
     assert heavy(loaded_after(command(*BOUND))) <= {"scipy", "numpy"}
     assert heavy(loaded_after(command("bound", "linear", "--hops", "1"))) == set()
+
+
+def test_design_imports_nothing_heavy() -> None:
+    assert heavy(loaded_after(command("design", "--hops", "2", "--context", "4096"))) == set()
 
 
 def test_verifying_a_certificate_imports_nothing_heavy(tmp_path: Path) -> None:

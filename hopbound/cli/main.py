@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hopbound import __version__
-from hopbound.cli import analyze, bound, break_, build, ceilings, hierarchy, language, verify
+from hopbound.cli import analyze, bound, break_, build, ceilings, design, hierarchy, language, verify
 from hopbound.errors import InputError, RejectedError
 
 # Typer carries its own copy of click or uses the installed one; either way its exceptions derive from this class.
@@ -39,6 +39,7 @@ app.command("analyze")(analyze.command)
 app.command("bound")(bound.command)
 app.command("ceilings")(ceilings.command)
 app.command("language")(language.command)
+app.command("design")(design.command)
 app.command("build")(build.command)
 app.command("verify")(verify.command)
 app.command("break")(break_.command)

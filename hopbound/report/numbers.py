@@ -48,3 +48,13 @@ def cell_lines(cell: dict) -> list[str]:
         length = length_text(impossible["prompt_length"], impossible["log2_prompt_length"])
         lines.append(f"impossible from n = {length}")
     return lines or ["no claim"]
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes: all digits below a thousand, binary units with three digits beyond."""
+    if count < 1000:
+        return f"{count} B"
+    value, unit = float(count), 0
+    while value >= 1000 and unit < 5:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.{max(0, 2 - (value >= 10) - (value >= 100))}f} {['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit]}"

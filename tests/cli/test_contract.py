@@ -28,6 +28,7 @@ KEYS = {
     | {"dtype", "path", "schema"},
     "break": {"found", "prompts_tried", "pair", "schema"},
     "verify": {"accepted", "files", "schema"},
+    "design": {"designs", "hops", "context", "mixers", "found", "fewer_full", "schema"},
     "hierarchy": {"sizes", "cells", "schema"},
 }
 
@@ -197,6 +198,25 @@ def test_a_build_that_fails_is_no_success(capsys: pytest.CaptureFixture[str], tm
     assert value["verdict"] == "broken"
     assert value["accuracy"] < 1
     assert value["path"] == "."
+
+
+# design
+
+
+def test_design(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    line = "design --hops 3 --context 131072"
+    value = result_of(line, capsys)
+    for one in value["designs"]:
+        assert set(one) >= {"schedule", "layers", "kv_bytes", "state_bytes", "cost", "hops", "construction"}
+        assert set(one) >= {"conditions", "why"}
+        assert one["why"]
+        assert one["conditions"]
+        assert one["hops"] == 3
+        assert one["cost"] == (one["kv_bytes"] + one["state_bytes"]) / 131072
+        assert one["confirmed"] is None
+    written = result_of(f"{line} --out '{tmp_path / 'found'}'", capsys)
+    assert written == value == json.loads((tmp_path / "found" / "design.json").read_text(encoding="utf-8"))
+    assert sorted(contents(tmp_path)) == ["found", "found/design.json", "found/design.svg"]
 
 
 # break
