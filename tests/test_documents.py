@@ -154,6 +154,7 @@ def check_fresh(folder: Path, only: set[str]) -> None:
 
 
 CHEAP = {
+    "analyze",
     "ceilings",
     "two_functions",
     "language",

@@ -54,6 +54,8 @@ def test_what_is_possible_is_never_impossible(entry: dict[str, Any]) -> None:
     if found.impossible is not None:
         assert found.possible.hops < found.impossible.hops
     assert json.dumps(document(found, curve=True), allow_nan=False)
+
+
 LEGAL_WHEN_SMALLER = ("model_type", "attn_layer_indices", "full_attn_idxs", "num_kv_shared_layers")
 
 
