@@ -141,7 +141,7 @@ def minimal_counts(
 
 
 class _Known:
-    """What the layers of each multiset, or some of them, are known to reach; multisets are asked about by rising size."""
+    """What the layers of each multiset, or some of them, are known to reach; multisets come by rising size."""
 
     def __init__(self, nothing: Counts, situations: Situations) -> None:
         self._makes_hops = situations.makes_hops

@@ -265,8 +265,8 @@ def test_hops_that_fit(stack: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 REMEDIES: dict[str, tuple[str, str]] = {
-    r"an address code of (\d+) bits is wider than the head \(head_dim (\d+)\)": ("--head-dim", "first"),
-    r"a function code of (\d+) bits is wider than the head \(head_dim (\d+)\)": ("--head-dim", "first"),
+    r"an address code of (\d+) bits is wider than head_dim (\d+)": ("--head-dim", "first"),
+    r"a function code of (\d+) bits is wider than head_dim (\d+)": ("--head-dim", "first"),
     r"a value code of (\d+) bits is wider than the (\d+) value channels": ("--head-dim", "first"),
     r"z_1 has m = (\d+) addresses, the state holds (\d+) of them": ("--m", "second"),
 }
