@@ -27,6 +27,8 @@ def gated_window(*, gated: bool = True, below: bool = False, everywhere: bool = 
         n = counted(fields, layers)
         on = not gated or fields.flag("use_sliding_window", derived=False)
         width = fields.maybe("sliding_window", least=0)
+        if on and fields.find("sliding_window")[1] is None:
+            fields.notes.say("sliding_window is null: no window")
         by = "use_sliding_window" if gated else "max_window_layers"
         if not on or width is None:
             if width and not on and fields.has("sliding_window"):
@@ -52,6 +54,8 @@ def rope_gate(word: str, *, gate: str, turns: int) -> Way:
 
     def way(fields: Fields, layers: int | None) -> Words | None:
         n = counted(fields, layers)
+        if fields.find(gate)[1] is None:
+            fields.notes.say(f"{gate} is null: every layer sees the whole past")
         on = fields.maybe(gate) is not None and fields.flag("use_sliding_window", derived=True)
         rotary = fields.numbers("no_rope_layers", most=1)
         if rotary:
