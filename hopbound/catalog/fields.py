@@ -129,13 +129,19 @@ class Fields:
         return ABSENT
 
     def _value(self, names: Sequence[str]) -> tuple[str, Any]:
-        """The file's value, else the class's, which is noted; `None` is a null of either."""
+        """The file's value, else the class's, which is noted; None where neither gives one that is not null."""
         name, value = self.find(*names)
         if value is ABSENT:
             value = self.default(*names)
-            if value is not ABSENT and value is not None:
+            value = None if value is ABSENT else value
+            if value is not None:
                 self.notes.assume(f"{self.path}{name}", value)
         return name, value
+
+    def _given(self, name: str) -> tuple[str, Any]:
+        """The file's value alone; None where it gives none that is not null."""
+        shown, value = self.find(name)
+        return shown, None if value is ABSENT else value
 
     def number(self, *names: str, least: int = 1, derived: int | None = None) -> int:
         """A whole number.
@@ -164,9 +170,7 @@ class Fields:
             InputError: as `number`, for a value that is given.
         """
         name, value = self._value(names)
-        if value is ABSENT or value is None:
-            return None
-        return self.checked(name, value, least)
+        return None if value is None else self.checked(name, value, least)
 
     def checked(self, name: str, value: object, least: int = 1, most: int = MAX_NUMBER) -> int:
         """A value that must be a whole number.
@@ -186,9 +190,7 @@ class Fields:
             InputError: it is none, or absent with nothing that follows.
         """
         name, value = self._value(names)
-        if value is ABSENT or value is None:
-            if derived is None:
-                raise self.error(name, value, "a number above 0")
+        if value is None and derived is not None:
             self.notes.assume(f"{self.path}{names[0]}", derived)
             return derived
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_NUMBER:
@@ -202,9 +204,7 @@ class Fields:
             InputError: it is neither, or absent with nothing that follows.
         """
         name, value = self._value(names)
-        if value is ABSENT or value is None:
-            if derived is None:
-                raise self.error(name, value, "true or false")
+        if value is None and derived is not None:
             return derived
         if not isinstance(value, bool):
             raise self.error(name, value, "true or false")
@@ -217,9 +217,7 @@ class Fields:
             InputError: it is something else.
         """
         name, value = self._value(names)
-        if value is ABSENT or value is None:
-            return None
-        if not isinstance(value, str):
+        if value is not None and not isinstance(value, str):
             raise self.error(name, value, "a string")
         return value
 
@@ -229,8 +227,8 @@ class Fields:
         Raises:
             InputError: it is something else, or longer than 10,000 items.
         """
-        shown, value = self.find(name)
-        if value is ABSENT or value is None:
+        shown, value = self._given(name)
+        if value is None:
             return None
         if not isinstance(value, list) or len(value) > MAX_ITEMS:
             raise self.error(shown, value, f"a list of at most {MAX_ITEMS} items")
@@ -267,8 +265,8 @@ class Fields:
         Raises:
             InputError: it is something else.
         """
-        shown, value = self.find(name)
-        if value is ABSENT or value is None:
+        shown, value = self._given(name)
+        if value is None:
             return None
         if not isinstance(value, dict):
             raise self.error(shown, value, "an object")

@@ -55,6 +55,11 @@ class Block:
     helpers: tuple[MixerSpec, ...] = ()
     allocated: int | None = None
 
+    @classmethod
+    def beside(cls, main: Sequence[MixerSpec], helper: MixerSpec, allocated: int | None = None) -> "Block":
+        """Mixers with a helper beside them."""
+        return cls(mixers=(*main, helper), helpers=(helper,), allocated=allocated)
+
 
 Builder = Callable[[Fields], Block]
 """From the fields that one layer sees to its block."""

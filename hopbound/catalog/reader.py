@@ -92,8 +92,6 @@ def _read(name: str, model_type: str, family: Family, fields: Fields, whole: Fie
     for line in family.notes:
         fields.notes.say(line)
     context = fields.maybe(*family.context) if family.context else None
-    if model_type == "zamba2" and fields.flag("use_long_context", derived=False):
-        context = 16384
     precisions = family.precisions(fields, model_bits((fields, whole)))
     return Model(
         name=name,
@@ -121,7 +119,7 @@ def _schedule(family: Family, fields: Fields) -> tuple[str, ...]:
         raise fields.error("layer_types", None, "a word a layer")
     if not found.declared and len(family.schedule) > 1:
         fields.notes.say(f"no field lists the layers: {found.by} says what they are")
-    elif count is None and not fields.has(*family.count):
+    elif count is None:
         fields.notes.say(f"{family.count[0]} is not given: {found.by} has {len(found.words)} layers")
     for at, word in enumerate(found.words):
         if family.builder(word) is None:
@@ -156,7 +154,7 @@ def _layer(family: Family, fields: Fields, index: int, word: str) -> ModelLayer:
     try:
         block: Block = builder(fields)
     except InputError as error:
-        if error.field.split(" ")[0].split(".")[-1].split("[")[0] in fields.raw or " " not in error.field:
+        if " " not in error.field:  # a field of the file; a mixer's own complaint names the mixer and its key
             raise
         raise InputError(f"{fields.path}layer {index} ({word}), {error.field}", error.value, error.expected) from error
     return ModelLayer.of(index, block)

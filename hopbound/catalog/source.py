@@ -103,18 +103,14 @@ def _fetched(name: str) -> Path:
         raise InputError("model", name, "a file or a schedule: huggingface_hub is not installed") from error
     try:
         return Path(hf_hub_download(name, "config.json"))
-    except GatedRepoError as error:
-        raise InputError(
-            "model", name, "a model that is open to you: accept its terms, then `hf auth login`"
-        ) from error
-    except RepositoryNotFoundError as error:
-        raise InputError("model", name, "a model on the hub, or a path that exists") from error
-    except LocalEntryNotFoundError as error:
-        raise InputError(
-            "model", name, "a network, or a local file: the hub cannot be reached and config.json is not in its cache"
-        ) from error
-    except EntryNotFoundError as error:
-        raise InputError("model", name, "a model with a config.json") from error
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except (EntryNotFoundError, HfHubHTTPError, OSError, ValueError) as error:
+        remedies = {  # the narrower kinds first: some of them are kinds of others
+            GatedRepoError: "a model that is open to you: accept its terms, then `hf auth login`",
+            RepositoryNotFoundError: "a model on the hub, or a path that exists",
+            LocalEntryNotFoundError: "a network, or a local file: the hub cannot be reached and config.json is not in "
+            "its cache",
+            EntryNotFoundError: "a model with a config.json",
+        }
         line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError("model", name, f"a model that the hub gives ({line})") from error
+        remedy = next((said for kind, said in remedies.items() if isinstance(error, kind)), None)
+        raise InputError("model", name, remedy or f"a model that the hub gives ({line})") from error

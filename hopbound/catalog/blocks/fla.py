@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from hopbound.architecture import MixerSpec, mixer_spec
-from hopbound.catalog.blocks.recurrent import whole
+from hopbound.catalog.blocks.recurrent import whole, with_shifts
 from hopbound.catalog.fields import Fields
 from hopbound.catalog.model import Block
 
@@ -17,7 +17,7 @@ def short_convolution(fields: Fields, mixer: MixerSpec, channels: int, *, defaul
         return Block(mixers=(mixer,))
     sizes = {"channels": channels, "kernel": fields.number("conv_size", derived=CONV_SIZE)}
     conv = mixer_spec("conv", sizes)
-    return Block(mixers=(mixer, conv), helpers=(conv,))
+    return Block.beside((mixer,), conv)
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,6 @@ def lightnet(fields: Fields) -> Block:
     return Block(mixers=(mixer_spec("recurrence", {"state": state, "channels": max(keys, width)}),))
 
 
-def _with_shifts(core: MixerSpec, width: int) -> Block:
-    """A mixer, and the last token of the inputs of both halves of its block."""
-    shifts = mixer_spec("conv", {"channels": 2 * width, "kernel": 2})
-    return Block(mixers=(core, shifts), helpers=(shifts,), allocated=2 * width)
-
-
 def rwkv6(fields: Fields) -> Block:
     """RWKV-6."""
     width, heads = fields.number("hidden_size"), fields.number("num_heads", derived=4)
@@ -152,7 +146,7 @@ def rwkv6(fields: Fields) -> Block:
         "head_dim": whole(fields, "num_heads", keys, heads),
         "value_dim": whole(fields, "num_heads", values, heads),
     }
-    return _with_shifts(mixer_spec("rwkv6", sizes), width)
+    return with_shifts(mixer_spec("rwkv6", sizes), width)
 
 
 def rwkv7(fields: Fields) -> Block:
@@ -175,7 +169,7 @@ def rwkv7(fields: Fields) -> Block:
         value = whole(fields, "value_dim", wide[fields.index], heads)
     elif given is not None:
         value = whole(fields, "value_dim", fields.number("value_dim"), heads)
-    return _with_shifts(mixer_spec("rwkv7", {"heads": heads, "head_dim": dim, "value_dim": value}), width)
+    return with_shifts(mixer_spec("rwkv7", {"heads": heads, "head_dim": dim, "value_dim": value}), width)
 
 
 def mesa_net(fields: Fields) -> Block:
@@ -203,7 +197,7 @@ def rodimus(fields: Fields) -> Block:
     mixer = mixer_spec("recurrence", {"state": inner * ratio, "channels": inner})
     sizes = {"channels": inner, "kernel": fields.number("conv_size", derived=CONV_SIZE)}
     conv = mixer_spec("conv", sizes)
-    return Block(mixers=(mixer, conv), helpers=(conv,))
+    return Block.beside((mixer,), conv)
 
 
 def log_linear_mamba2(fields: Fields) -> Block:
@@ -215,7 +209,7 @@ def log_linear_mamba2(fields: Fields) -> Block:
     mixer = mixer_spec("loglinear", {"heads": heads, "head_dim": state, "value_dim": dim, "levels": levels})
     channels = heads * dim + 2 * fields.number("n_groups", derived=1) * state
     conv = mixer_spec("conv", {"channels": channels, "kernel": fields.number("conv_kernel", derived=CONV_SIZE)})
-    return Block(mixers=(mixer, conv), helpers=(conv,))
+    return Block.beside((mixer,), conv)
 
 
 def attention(fields: Fields, name: str = "full") -> Block:
@@ -234,7 +228,7 @@ def attention(fields: Fields, name: str = "full") -> Block:
         conv = mixer_spec("conv", {"channels": kv_heads * dim, "kernel": fields.number("conv_size", derived=3)})
         gated = fields.flag("use_forget_gate", derived=False)
         core = mixer_spec("path" if gated else "full", sizes)
-        return Block(mixers=(core, conv), helpers=(conv,))
+        return Block.beside((core,), conv)
     return Block(mixers=(mixer_spec(name, sizes),))
 
 

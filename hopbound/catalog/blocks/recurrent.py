@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hopbound.architecture import mixer_spec
+from hopbound.architecture import MixerSpec, mixer_spec
 from hopbound.catalog.fields import Fields
 from hopbound.catalog.model import Block, Builder
 
@@ -226,13 +226,18 @@ def xlstm(fields: Fields) -> Block:
     return Block(mixers=(mixer_spec("mlstm", sizes),))
 
 
+def with_shifts(core: MixerSpec, width: int) -> Block:
+    """A mixer, and the last token of the inputs of both halves of its block, which engines keep as they are."""
+    shifts = mixer_spec("conv", {"channels": 2 * width, "kernel": 2})
+    return Block.beside((core,), shifts, allocated=2 * width)
+
+
 def rwkv4(fields: Fields) -> Block:
     """RWKV-4: numerator, denominator and maximum of each channel, and the shifts of both halves of a block."""
     width = fields.number("hidden_size")
     channels = fields.number("attention_hidden_size", derived=width)
     core = mixer_spec("rwkv4", {"channels": channels})
-    shifts = mixer_spec("conv", {"channels": 2 * width, "kernel": 2})
-    return Block(mixers=(core, shifts), helpers=(shifts,), allocated=2 * width)
+    return with_shifts(core, width)
 
 
 @dataclass(frozen=True)

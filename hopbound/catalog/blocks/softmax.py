@@ -119,24 +119,6 @@ def chunk(*names: str, where: Heads = PLAIN) -> Softmax:
     return Softmax(where, "chunk", names or ("attention_chunk_size",))
 
 
-def optional_window(*names: str, where: Heads = PLAIN) -> "OptionalWindow":
-    """Attention over a window where the file gives one, else over the whole past."""
-    return OptionalWindow(where, names)
-
-
-@dataclass(frozen=True)
-class OptionalWindow:
-    """See `optional_window`."""
-
-    where: Heads
-    names: tuple[str, ...]
-
-    def __call__(self, fields: Fields) -> Block:
-        """The block of one layer."""
-        wide = fields.maybe(*self.names) is None
-        return full(self.where)(fields) if wide else window(*self.names, where=self.where)(fields)
-
-
 def latent(fields: Fields) -> Block:
     """Multi-head latent attention whose cache holds the latent and the rotary key."""
     return Block(mixers=(mixer_spec("mla", latent_sizes(fields)),))

@@ -23,6 +23,21 @@ COMMON: dict[str, Builder] = {
 """What words mean where a family does not say otherwise."""
 
 
+def float_state(fields: Fields, bits: int) -> Precisions:
+    """Recurrent state in single precision, everything else in the model's dtype."""
+    return Precisions(activation=bits, kv=bits, state=32)
+
+
+def model_state(fields: Fields, bits: int) -> Precisions:
+    """Recurrent state in the model's dtype too."""
+    return Precisions(activation=bits, kv=bits, state=bits)
+
+
+def float_columns(fields: Fields, bits: int) -> Precisions:
+    """Columns of convolutions in single precision."""
+    return Precisions(activation=32, kv=bits, state=32)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """A family of models.
@@ -45,7 +60,7 @@ class Family:
     schedule: tuple[Way, ...] = (listed(), all_alike())
     count: tuple[str, ...] = ("num_hidden_layers",)
     context: tuple[str, ...] = ("max_position_embeddings",)
-    precisions: Callable[[Fields, int], Precisions] = lambda fields, bits: float_state(fields, bits)
+    precisions: Callable[[Fields, int], Precisions] = float_state
     before: Callable[[Fields], Fields] = lambda fields: fields
     after: tuple[After, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -59,18 +74,3 @@ class Family:
     def words(self) -> tuple[str, ...]:
         """All words that mean something."""
         return tuple(dict.fromkeys([*self.layers, *COMMON]))
-
-
-def float_state(fields: Fields, bits: int) -> Precisions:
-    """Recurrent state in single precision, everything else in the model's dtype."""
-    return Precisions(activation=bits, kv=bits, state=32)
-
-
-def model_state(fields: Fields, bits: int) -> Precisions:
-    """Recurrent state in the model's dtype too."""
-    return Precisions(activation=bits, kv=bits, state=bits)
-
-
-def float_columns(fields: Fields, bits: int) -> Precisions:
-    """Columns of convolutions in single precision."""
-    return Precisions(activation=32, kv=bits, state=32)

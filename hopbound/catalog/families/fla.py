@@ -37,6 +37,11 @@ def _inside(fields: Fields, entry: Mapping[str, Any]) -> Fields:
     return Fields(raw=entry, notes=fields.notes, path=f"{fields.path}attn.", index=fields.index)
 
 
+def _of_width(fields: Fields, place: Fields) -> Fields:
+    """The fields of an inner object, with the hidden width of the whole."""
+    return place.at(fields.index, {"hidden_size": fields.number("hidden_size"), **place.raw})
+
+
 def listed_attention(fields: Fields, layers: int | None) -> Words | None:
     """Layers in `attn.layers`, counted from 0, are softmax attention, the others the native mixer."""
     n = counted(fields, layers)
@@ -57,9 +62,7 @@ def attention_of_entry(fields: Fields) -> Block:
     for entry in _entries(fields):
         place = _inside(fields, entry)
         if fields.index in (place.numbers("layers") or ()):
-            return fla.attention(
-                Fields({"hidden_size": fields.number("hidden_size"), **entry}, fields.notes, path=place.path)
-            )
+            return fla.attention(_of_width(fields, place))
     raise AssertionError("a listed layer that no entry lists")
 
 
@@ -95,8 +98,7 @@ def self_decoder(fields: Fields) -> Block:
         "attention": fla.attention,
     }
     kind = place.one_of("type", place.text("type") or "gated_deltanet", kinds)
-    inner = Fields({"hidden_size": fields.number("hidden_size"), **place.raw}, fields.notes, path=place.path)
-    return kinds[kind](inner)
+    return kinds[kind](_of_width(fields, place))
 
 
 def share_cross(fields: Fields, words: tuple[str, ...], layers: list[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hopbound.catalog.blocks.softmax import PLAIN, full, latent, latent_window
+from hopbound.catalog.blocks.softmax import latent, latent_window
 from hopbound.catalog.blocks.sparse import (
     Compressed,
     IndexedBlocks,
@@ -68,13 +68,6 @@ def note_window(fields: Fields) -> Block:
         own["qk_rope_head_dim"] = fields.number("swa_qk_rope_head_dim", derived=rope)
         changed |= own
     return latent_window(fields.at(fields.index, changed))
-
-
-def compression(fields: Fields, layers: int | None) -> Words | None:
-    """DeepSeek-V4's `compress_ratios`: 0 a window alone, 4 chosen blocks, 128 all blocks."""
-    return flags("compress_ratios", {0: SLIDING, 4: CHOSEN, 128: HEAVY}, beyond=("num_nextn_predict_layers",))(
-        fields, layers
-    )
 
 
 MINIMAX_SPARSE = IndexedBlocks(k="index_topk_blocks", block="index_block_size", index_dim="index_head_dim")
@@ -148,13 +141,13 @@ LATENT_FAMILIES = (
         layers={HEAVY: Compressed(HEAVY), CHOSEN: Compressed(CHOSEN), SLIDING: single_key_window},
         schedule=(
             listed(beyond=("num_nextn_predict_layers",)),
-            compression,
+            flags("compress_ratios", {0: SLIDING, 4: CHOSEN, 128: HEAVY}, beyond=("num_nextn_predict_layers",)),
             ruled(lambda i, n: CHOSEN if i >= 2 and i % 2 else HEAVY, "the rule of its class"),
         ),
     ),
     Family(
         types=("minimax_m3_vl_text", "minimax_m3"),
-        layers={"minimax_m3_sparse": minimax_sparse, FULL: full(PLAIN)},
+        layers={"minimax_m3_sparse": minimax_sparse},
         schedule=(
             listed(),
             flags("sparse_attention_freq", {0: FULL, 1: "minimax_m3_sparse"}, inside="sparse_attention_config"),

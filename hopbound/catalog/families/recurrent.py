@@ -1,5 +1,7 @@
 """Families with recurrences or short convolutions: alone, beside attention, or in turn with it."""
 
+from dataclasses import replace
+
 from hopbound.architecture import Precisions, mixer_spec
 from hopbound.catalog.blocks.recurrent import (
     InParallel,
@@ -11,7 +13,6 @@ from hopbound.catalog.blocks.recurrent import (
     gated_delta_by_width,
     lightning,
     lightning_of_width,
-    mlp,
     rglru,
     rwkv4,
     xlstm,
@@ -42,6 +43,7 @@ from hopbound.catalog.schedules import (
 from hopbound.catalog.schedules.repeats import core_loop
 from hopbound.catalog.schedules.sharing import shared_weights
 
+LONG_CONTEXT = 16384
 INDEXED, HYBRID, HYBRID_SLIDING = "indexed_attention", "hybrid", "hybrid_sliding"
 
 _MAMBA = Mamba(expand="mamba_expand", state="mamba_d_state", conv="mamba_d_conv")
@@ -53,15 +55,7 @@ _BAMBA = Mamba2(
     conv="mamba_d_conv",
     expand="mamba_expand",
 )
-_FALCON_H1 = Mamba2(
-    heads="mamba_n_heads",
-    head_dim="mamba_d_head",
-    state="mamba_d_state",
-    groups="mamba_n_groups",
-    conv="mamba_d_conv",
-    expand="mamba_expand",
-    inner="mamba_d_ssm",
-)
+_FALCON_H1 = replace(_BAMBA, inner="mamba_d_ssm")
 _ZAMBA2 = Mamba2(
     heads="n_mamba_heads",
     head_dim="mamba_headdim",
@@ -98,6 +92,13 @@ def zamba2_list(fields: Fields, layers: int | None) -> Words | None:
     five = [*(5 * [LINEAR]), HYBRID]
     end = [*(4 * [LINEAR]), HYBRID, *(3 * [LINEAR]), HYBRID, *(2 * [LINEAR])]
     return Words((LINEAR, *(7 * five), *end), "the list of its class", False)
+
+
+def long_context(fields: Fields) -> Fields:
+    """Zamba 2: a flag stands for 16,384 tokens, whatever the file gives beside it."""
+    if not fields.flag("use_long_context", derived=False):
+        return fields
+    return fields.at(fields.index, {"max_position_embeddings": LONG_CONTEXT})
 
 
 def nemotron_list(fields: Fields, layers: int | None) -> Words | None:
@@ -159,7 +160,7 @@ def inkling_window(fields: Fields) -> Block:
 def _with_columns(fields: Fields, attention: Block, channels: int) -> Block:
     total = channels + 2 * fields.number("hidden_size")
     conv = mixer_spec("conv", {"channels": total, "kernel": fields.number("conv_kernel_size")})
-    return Block(mixers=(*attention.mixers, conv), helpers=(conv,))
+    return Block.beside(attention.mixers, conv)
 
 
 def inkling_rule(fields: Fields, layers: int | None) -> Words | None:
@@ -191,7 +192,7 @@ def glm_indexed(fields: Fields) -> Block:
     return IndexedLatent(extra=1, times=2)(fields)
 
 
-_QWEN_WORDS = {FULL: full(PLAIN), LINEAR: gated_delta}
+_QWEN_WORDS = {LINEAR: gated_delta}
 _WINDOW_OF_STATE = window("attention_window_size", where=DEFINED)
 
 RECURRENT_FAMILIES = (
@@ -223,6 +224,7 @@ RECURRENT_FAMILIES = (
         types=("zamba2",),
         layers={LINEAR: _ZAMBA2, HYBRID: InParallel((_ZAMBA2, _ZAMBA2_ATTENTION))},
         schedule=(listed("layers_block_type", "layer_types"), zamba2_list),
+        before=long_context,
         after=(shared_weights(HYBRID, "num_mem_blocks"),),
     ),
     Family(
@@ -246,7 +248,7 @@ RECURRENT_FAMILIES = (
     ),
     Family(
         types=("nemotron_h",),
-        layers={FULL: full(PLAIN), LINEAR: _NEMOTRON, "mlp": mlp, "moe": mlp},
+        layers={LINEAR: _NEMOTRON},
         schedule=(
             listed("layers_block_type", "layer_types", own_length=True),
             letters("hybrid_override_pattern", {"M": LINEAR, "*": FULL, "-": "mlp", "E": "moe"}),
@@ -283,7 +285,7 @@ RECURRENT_FAMILIES = (
     ),
     Family(
         types=("olmo_hybrid",),
-        layers={FULL: full(PLAIN), LINEAR: gated_delta_by_width},
+        layers={LINEAR: gated_delta_by_width},
         schedule=(listed(), ruled(olmo_rule, "the rule of its class (one layer in 4)")),
     ),
     Family(
@@ -325,7 +327,7 @@ RECURRENT_FAMILIES = (
     ),
     Family(
         types=("minimax", "minimax_text_01", "minimax_m1"),
-        layers={FULL: full(PLAIN), LINEAR: lightning},
+        layers={LINEAR: lightning},
         schedule=(
             listed(),
             flags("attn_type_list", {1: FULL, 0: LINEAR}),
@@ -335,16 +337,11 @@ RECURRENT_FAMILIES = (
     ),
     Family(
         types=("bailing_moe_linear",),
-        layers={FULL: full(PLAIN), LINEAR: lightning_of_width},
+        layers={LINEAR: lightning_of_width},
         schedule=(listed(), every("layer_group_size", other=LINEAR, tail=True)),
     ),
     Family(
-        types=("lfm2",),
-        layers={FULL: full(DEFINED), "conv": ShortConv("conv_L_cache")},
-        schedule=(listed(), marked("full_attn_idxs", word=FULL, other="conv"), all_alike()),
-    ),
-    Family(
-        types=("lfm2_moe",),
+        types=("lfm2", "lfm2_moe"),
         layers={FULL: full(DEFINED), "conv": ShortConv("conv_L_cache")},
         schedule=(listed(), marked("full_attn_idxs", word=FULL, other="conv"), all_alike()),
     ),

@@ -1,7 +1,7 @@
 """Families that have no class in transformers: released files of other code bases."""
 
 from hopbound.architecture import mixer_spec
-from hopbound.catalog.blocks.recurrent import Mamba, Mamba2, mlp
+from hopbound.catalog.blocks.recurrent import Mamba, Mamba2
 from hopbound.catalog.families.family import Family
 from hopbound.catalog.fields import Fields
 from hopbound.catalog.model import Block
@@ -78,7 +78,7 @@ MAMBA_SSM = "mamba_ssm"
 REMOTE_FAMILIES = (
     Family(
         types=("nemotron-nas",),
-        layers={FULL: searched_attention, "mlp": mlp},
+        layers={FULL: searched_attention},
         schedule=(block_configs,),
     ),
     Family(

@@ -129,10 +129,20 @@ def bidirectional(fields: Fields) -> Fields:
 
 WINDOW_FAMILIES = (
     Family(
-        types=("mistral", "mixtral", "phi3", "phimoe", "phi4_multimodal", "starcoder2", "ministral3", "doge"),
+        types=(
+            "mistral",
+            "mixtral",
+            "phi3",
+            "phimoe",
+            "phi4_multimodal",
+            "starcoder2",
+            "ministral3",
+            "doge",
+            "moshi",
+            "ministral",
+        ),
         schedule=(listed(), window_everywhere),
     ),
-    Family(types=("moshi", "ministral"), schedule=(listed(), window_everywhere)),
     Family(types=("qwen2", "qwen3", "qwen2_vl", "qwen2_5_vl"), schedule=(listed(), gated_window())),
     Family(types=("qwen2_moe",), schedule=(listed(), gated_window(below=True))),
     Family(types=("qwen3_moe",), schedule=(listed(), gated_window(everywhere=True))),
