@@ -65,7 +65,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Situation:
+class Situation:
     """What the last token and the token of z_0 know: the number of the hop, -1 for nothing.
 
     Once the last token knows i_1 or more, the token of z_0 is of no more use, and what it knows is not told apart.
@@ -102,20 +102,26 @@ class _Way:
         return tuple(reversed(found))
 
 
-def _moves(at: _Situation, hops: int, before_full: bool) -> Iterator[tuple[Move, int, _Situation]]:
-    """The moves from a situation: the hop whose value each brings, and the situation after it."""
+def moves_from(at: Situation, hops: int, before_full: bool) -> Iterator[tuple[Move, int, Situation]]:
+    """The moves from a situation: the hop whose value each brings, and the situation after it.
+
+    Args:
+        at: what the two tokens know.
+        hops: L.
+        before_full: whether no full layer was so far, nor is in this one.
+    """
     if at.last < at.start:
         for move in (Move.FETCH, Move.CARRY):
-            yield move, at.start, _Situation(at.start, at.start)
+            yield move, at.start, Situation(at.start, at.start)
     if 0 <= at.last < hops:
-        yield Move.LOOK_UP, at.last + 1, _Situation(at.last + 1, 1)
+        yield Move.LOOK_UP, at.last + 1, Situation(at.last + 1, 1)
     if at.last == 0 and before_full:
-        yield Move.RECALL, 1, _Situation(1, 1)
+        yield Move.RECALL, 1, Situation(1, 1)
     if at.start == 0:
-        yield Move.LOOK_AHEAD, 1, _Situation(at.last, 1)
+        yield Move.LOOK_AHEAD, 1, Situation(at.last, 1)
 
 
-def _worth_going_on(reached: dict[_Situation, _Way]) -> dict[_Situation, _Way]:
+def _worth_going_on(reached: dict[Situation, _Way]) -> dict[Situation, _Way]:
     """Without the situations that another one makes needless.
 
     From i_1 on there are only look-ups. A way that is further, and was no dearer than the other will be when it is
@@ -140,13 +146,13 @@ def best_plan(architecture: Architecture, hops: int, sizes: TaskSizes | None = N
         sizes: of the task.
         overfill: see `obstacle`.
     """
-    reached = {_Situation(-1, 0): _Way((0, 0, 0))}
+    reached = {Situation(-1, 0): _Way((0, 0, 0))}
     first_full = min(architecture.full_layers, default=len(architecture.layers))
     for number, layer in enumerate(architecture.layers):
         following = dict(reached)
         able: dict[tuple[Move, int], int | None] = {}
         for at, way in reached.items():
-            for move, hop, then in _moves(at, hops, number < first_full):
+            for move, hop, then in moves_from(at, hops, number < first_full):
                 if (move, hop) not in able:
                     able[move, hop] = _first_able(layer.mixers, move, hop, sizes, overfill)
                 mixer = able[move, hop]

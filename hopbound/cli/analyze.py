@@ -106,17 +106,10 @@ def _map(layers: list[dict[str, Any]], colored: bool) -> list[str]:
     return [" ".join(groups[i : i + PER_ROW // 8]) for i in range(0, len(groups), PER_ROW // 8)]
 
 
-def _size(count: float) -> str:
-    """Bytes in the largest unit that leaves a number of at least 1."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:,.4g} {unit}"
-        count /= 1024
-    return f"{count:,.4g} TiB"
-
-
 def _lines(one: dict[str, Any], context: int, batch: int, colored: bool) -> list[str]:
     """One model for people."""
+    from hopbound.report.numbers import bytes_text
+
     counts = ", ".join(f"{len(one[f'{kind}_layers'])} {kind}" for kind in GLYPHS if one[f"{kind}_layers"])
     rows = _map(one["layers"], colored)
     lines = [f"model       {one['name']}" + (f" ({one['model_type']})" if one["model_type"] else "")]
@@ -124,11 +117,11 @@ def _lines(one: dict[str, Any], context: int, batch: int, colored: bool) -> list
     lines += [f"{'map' if i == 0 else '':11} {row}" for i, row in enumerate(rows)] + [f"{'':11} {LEGEND}"]
     bits, many = one["bits"], f", {batch} sequences" if batch > 1 else ""
     lines += [
-        f"kv          {one['kv_bytes_per_token']:,} bytes a token for ever; {_size(one['kv_bytes'])} at "
+        f"kv          {one['kv_bytes_per_token']:,} bytes a token for ever; {bytes_text(one['kv_bytes'])} at "
         f"{context:,} tokens{many} ({bits['kv']} bits)",
-        f"state       {_size(one['state_bytes'])} ({bits['state']} bits)",
-        f"conv        {_size(one['conv_bytes'])} needed, {_size(one['conv_bytes_allocated'])} as engines allocate it "
-        f"({bits['conv']} bits)",
+        f"state       {bytes_text(one['state_bytes'])} ({bits['state']} bits)",
+        f"conv        {bytes_text(one['conv_bytes'])} needed, "
+        f"{bytes_text(one['conv_bytes_allocated'])} as engines allocate it ({bits['conv']} bits)",
     ]
     possible = one["hops_possible"]
     by = f" by {possible['construction']}" if possible["construction"] else ""
@@ -139,13 +132,15 @@ def _lines(one: dict[str, Any], context: int, batch: int, colored: bool) -> list
 
 
 def _claims(one: dict[str, Any], context: int) -> list[str]:
+    from hopbound.bounds.ceiling import counted
+
     impossible, lines = one["hops_impossible"], []
     if impossible["hops"] is None:
         lines.append(f"impossible  no claim: {impossible['reason']}")
     else:
         hops, power = impossible["hops"], impossible["log2_prompt_length"]
         lines.append(
-            f"impossible  {hops} hop{'s' if hops != 1 else ''} from 2^{power:.1f} tokens on, whatever the weights "
+            f"impossible  {counted(hops, 'hop')} from 2^{power:.1f} tokens on, whatever the weights "
             f"({impossible['theorem']}, {impossible['source']})"
         )
         if not impossible["certified_at_context"]:
@@ -168,24 +163,20 @@ def _claims(one: dict[str, Any], context: int) -> list[str]:
 
 def _comparison(found: list[dict[str, Any]]) -> list[str]:
     """Several models side by side."""
+    from hopbound.report.numbers import bytes_text
+
     heads = ("model", "layers", "full", "kv/token", "kv", "state", "hops", "impossible")
     rows = [
         (
             one["name"][-40:],
             str(len(one["layers"])),
             str(len(one["full_layers"]) + len(one["sparse_layers"])),
-            _size(one["kv_bytes_per_token"]),
-            _size(one["kv_bytes"]),
-            _size(one["state_bytes"]),
+            bytes_text(one["kv_bytes_per_token"]),
+            bytes_text(one["kv_bytes"]),
+            bytes_text(one["state_bytes"]),
             str(one["hops_possible"]["hops"]),
             str(one["hops_impossible"]["hops"] or "no claim"),
         )
         for one in found
     ]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (heads, *rows)
-    ]
+    return common.table([heads, *rows], right=range(1, len(heads)))

@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -82,3 +82,20 @@ def print_lines(lines: Iterable[str]) -> None:
     """Plain lines on stdout."""
     for line in lines:
         print(line)
+
+
+def table(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
+    """Lines with aligned columns.
+
+    Args:
+        rows: as many cells each.
+        right: the columns that are aligned at their right end.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

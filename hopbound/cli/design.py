@@ -280,15 +280,7 @@ def _table(designs: list[dict[str, Any]]) -> list[str]:
                 one["construction"],
             ]
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    right = {3, 4, 5, 6}
-    return [
-        "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    return common.table(rows, right={3, 4, 5, 6})
 
 
 def _fewer_lines(result: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hopbound.architecture import Architecture, Kind, Layer, format_names, format_schedule
+from hopbound.bounds.ceiling import counted
 from hopbound.claims import Move, Plan, TaskSizes
 from hopbound.design.search import Situations, count_orders, orders
 from hopbound.design.stacks import makes_hops, most_hops, plans
@@ -41,8 +42,8 @@ class Placement:
 
 def placement(architecture: Architecture, hops: int, context: int, situations: Situations) -> Placement:
     """Which orders of the layers make the hops, and how many hops the others make."""
-    counted = Counter(architecture.layers)
-    menu, counts = tuple(counted), tuple(counted.values())
+    tally = Counter(architecture.layers)
+    menu, counts = tuple(tally), tuple(tally.values())
     working, number = count_orders(menu, counts, situations)
     if number > MOST_ORDERS:
         return Placement(number, working, (), ())
@@ -75,10 +76,6 @@ def reasons(
         *_places(hops, orders, names),
         *_more(architecture, hops, context, menu, names),
     )
-
-
-def _hops(hops: int) -> str:
-    return f"{hops} hop{'s' if hops != 1 else ''}"
 
 
 class Names:
@@ -128,7 +125,7 @@ def _worth(architecture: Architecture, context: int, names: Names) -> list[str]:
     parts = []
     for (name, hops), places in left.items():
         which = f"layer {places[0]}" if len(places) == 1 else f"any one of layers {_listed(places)}"
-        parts.append(f"without {which} ({name}) {_hops(hops)}")
+        parts.append(f"without {which} ({name}) {counted(hops, 'hop')}")
     return ["; ".join(parts)]
 
 
@@ -146,13 +143,13 @@ def _listed(places: Sequence[int]) -> str:
 def _places(hops: int, found: Placement, names: Names) -> list[str]:
     if found.orders == 1:
         return []
-    counted = f"{found.working:,} of the {found.orders:,} orders of these layers make {_hops(hops)}"
+    share = f"{found.working:,} of the {found.orders:,} orders of these layers make {counted(hops, 'hop')}"
     if not found.same:
-        return [counted]
-    listed = f"{counted}: {', '.join(names.of(one.layers) for one in found.same)}"
+        return [share]
+    listed = f"{share}: {', '.join(names.of(one.layers) for one in found.same)}"
     for left in sorted({made for _, made in found.fewer}, reverse=True):
         others = [names.of(one.layers) for one, made in found.fewer if made == left]
-        listed += f"; {_hops(left)}: {', '.join(others)}"
+        listed += f"; {counted(left, 'hop')}: {', '.join(others)}"
     rule = _rule(found, names)
     return [listed, *([rule] if rule else [])]
 
@@ -167,7 +164,7 @@ def _rule(found: Placement, names: Names) -> str | None:
         return None
     made = {hops for _, hops in found.fewer}
     name = names.of((found.same[0].layers[allowed[0]],))
-    left = f"{'at most ' if len(made) > 1 else ''}{_hops(max(made))}"
+    left = f"{'at most ' if len(made) > 1 else ''}{counted(max(made), 'hop')}"
     return f"{name} may stand anywhere before full layer {max(allowed) + 1}; behind that one the stack makes {left}"
 
 
@@ -187,7 +184,11 @@ def _more(architecture: Architecture, hops: int, context: int, menu: Sequence[La
         what = f"one more layer of {' or '.join(names.of((layer,)) for layer in chosen)}, in any place"
         if enough:
             shown = names.of(enough[0])
-            lines.append(f"{what}: {len(enough)} of the {len(stacks)} stacks reach {_hops(hops + 1)}, as {shown}")
+            lines.append(
+                f"{what}: {len(enough)} of the {len(stacks)} stacks reach {counted(hops + 1, 'hop')}, as {shown}"
+            )
         else:
-            lines.append(f"{what}, changes nothing: none of the {len(stacks)} stacks reaches {_hops(hops + 1)}")
+            lines.append(
+                f"{what}, changes nothing: none of the {len(stacks)} stacks reaches {counted(hops + 1, 'hop')}"
+            )
     return lines

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hopbound.architecture import Architecture, Kind, Layer, Precisions
+from hopbound.bounds.ceiling import counted
 from hopbound.claims import Plan, TaskSizes
 from hopbound.design.cost import Held, held
 from hopbound.design.hardest import LONGEST, Hardest, hardest
@@ -124,7 +125,9 @@ def design(
     if not found:
         raise InputError("mixers", _names(menu), _what_is_missing(hops, context, menu, precisions))
     if layers is not None and layers < len(found[0].order):
-        raise InputError("layers", layers, f"at least {len(found[0].order)}: fewer layers make no {_hops(hops)} here")
+        raise InputError(
+            "layers", layers, f"at least {len(found[0].order)}: fewer layers make no {counted(hops, 'hop')} here"
+        )
     filler = min(menu, key=lambda layer: held((layer,), precisions, context).bytes)
     filled = [
         _filled(one, menu, filler, layers, situations) for one in found if layers is None or len(one.order) <= layers
@@ -171,15 +174,13 @@ def _check(hops: int, context: int, mixers: Sequence[Layer], layers: int | None)
         raise InputError("hops", hops, f"a whole number from 1 to {MOST_HOPS}")
     least = shortest_prompt(hops)
     if not whole(context) or not least <= context <= LONGEST:
-        raise InputError("context", context, f"from {least} tokens, the shortest prompt of {_hops(hops)}, to 2^40")
+        raise InputError(
+            "context", context, f"from {least} tokens, the shortest prompt of {counted(hops, 'hop')}, to 2^40"
+        )
     if not 1 <= len(_menu(mixers)) <= MOST_MIXERS:
         raise InputError("mixers", len(_menu(mixers)), f"1 to {MOST_MIXERS} different ones")
     if layers is not None and (not whole(layers) or not 1 <= layers <= MOST_LAYERS):
         raise InputError("layers", layers, f"a whole number from 1 to {MOST_LAYERS}")
-
-
-def _hops(hops: int) -> str:
-    return f"{hops} hop{'s' if hops != 1 else ''}"
 
 
 def _menu(mixers: Sequence[Layer]) -> tuple[Layer, ...]:
@@ -215,11 +216,13 @@ def _what_is_missing(hops: int, context: int, menu: tuple[Layer, ...], precision
     best, upto = _longest(hardest(mixers, hops), menu, context, None)
     if best is not None:
         label = Names(menu).of([menu[i] for i in best.order])
-        return f"prompts of at most {upto} tokens: there {label!r} makes {_hops(hops)} at every choice of sizes"
+        return (
+            f"prompts of at most {upto} tokens: there {label!r} makes {counted(hops, 'hop')} at every choice of sizes"
+        )
     fewer = next(
         (k for k in range(hops - 1, 0, -1) if minimal_counts(menu, Situations(k, hardest(mixers, k).at(context)))), 0
     )
-    return f"at most {_hops(fewer)} of them at {context} tokens, whatever the schedule"
+    return f"at most {counted(fewer, 'hop')} of them at {context} tokens, whatever the schedule"
 
 
 def _longest(sizes: Hardest, menu: tuple[Layer, ...], context: int, most_full: int | None) -> tuple[Found | None, int]:

@@ -1,7 +1,7 @@
 """The search over schedules: an exact dynamic program over what the two tokens can know after each layer.
 
-The claims plan for one stack at one choice of sizes: a *situation* is the hop whose value the last token knows (-1:
-none) and the hop whose value the token of `z_0` knows (0 or 1); each layer makes at most one move. A prefix of a
+The claims plan for one stack at one choice of sizes: a *situation* (`claims.Situation`) is what the last token and the
+token of `z_0` know, and each layer makes at most one move, one of `claims.moves_from`. A prefix of a
 schedule is as good as the set of situations that it can reach, at each of the hardest sizes, and as whether a full
 layer was in it (a recall stands before the first). So two prefixes are compared by these alone, not by their layers.
 
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from math import factorial, prod
 
 from hopbound.architecture import Kind, Layer
-from hopbound.claims import Move
-from hopbound.design.hardest import Act, HardSizes
+from hopbound.claims import Situation, moves_from
+from hopbound.design.hardest import HardSizes
 
 Reached = int
 """A set of situations for each of the sizes, and whether no full layer stands before, as one number."""
@@ -33,19 +33,6 @@ class Found:
 
     counts: Counts
     order: tuple[int, ...]
-
-
-def _moves(last: int, start: int, hops: int, before_full: bool) -> Iterator[tuple[Move, int, int, int]]:
-    """The moves of a situation, as in `hopbound.claims`: the move, its hop, and the situation after it."""
-    if last < start:
-        for move in (Move.FETCH, Move.CARRY):
-            yield move, start, start, start
-    if 0 <= last < hops:
-        yield Move.LOOK_UP, last + 1, last + 1, start
-    if last == 0 and before_full:
-        yield Move.RECALL, 1, 1, start
-    if start == 0:
-        yield Move.LOOK_AHEAD, 1, last, 1
 
 
 class Situations:
@@ -63,8 +50,7 @@ class Situations:
         self._no_full_yet = 1 << self._span * len(hard)
         self._known: dict[tuple[Layer, Reached], Reached] = {}
         self.nothing: Reached = self._no_full_yet | self._everywhere(-1, 0)
-        # What the token of z_0 knows in the end does not matter.
-        self._goals = (self._everywhere(hops, 0), self._everywhere(hops, 1))
+        self._goal = self._everywhere(hops, 1)
 
     def _bit(self, size: int, last: int, start: int) -> Reached:
         return 1 << size * self._span + 2 * (last + 1) + start
@@ -74,8 +60,7 @@ class Situations:
 
     def makes_hops(self, reached: Reached) -> bool:
         """Whether the last token can know the answer, at each of the sizes."""
-        known_either_way = (reached & self._goals[0]) | ((reached & self._goals[1]) >> 1)
-        return known_either_way == self._goals[0]
+        return reached & self._goal == self._goal
 
     def after(self, layer: Layer, reached: Reached) -> Reached:
         """What is reached behind one more layer."""
@@ -93,14 +78,10 @@ class Situations:
                 for start in (0, 1):
                     if not reached & self._bit(size, last, start):
                         continue
-                    for move, hop, *after in _moves(last, start, self._hops, before_full):
-                        if any(_allowed((mixer, move, hop), refused) for mixer in layer.mixers):
-                            then |= self._bit(size, *after)
+                    for move, hop, after in moves_from(Situation(last, start), self._hops, before_full):
+                        if any((mixer, move, hop) not in refused for mixer in layer.mixers):
+                            then |= self._bit(size, after.last, after.start)
         return then
-
-
-def _allowed(act: Act, refused: frozenset[Act]) -> bool:
-    return act not in refused
 
 
 def minimal_counts(

@@ -50,10 +50,10 @@ def cell_lines(cell: dict) -> list[str]:
     return lines or ["no claim"]
 
 
-def bytes_text(count: int) -> str:
+def bytes_text(count: float) -> str:
     """A number of bytes: all digits below a thousand, binary units with three digits beyond."""
     if count < 1000:
-        return f"{count} B"
+        return f"{count:g} B"
     value, unit = float(count), 0
     while value >= 1000 and unit < 5:
         value, unit = value / 1024, unit + 1

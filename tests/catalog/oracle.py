@@ -137,17 +137,22 @@ def from_raw(raw: Mapping[str, Any]) -> PretrainedConfig:
         return config_class.from_dict(config_class._decode_special_floats(json.loads(json.dumps(raw))))
 
 
+def _cache_layers(config: PretrainedConfig) -> list[tuple[str, dict[str, Any]]] | None:
+    """The word and the arguments of each of the cache's layers, or None for a type of `UNRESOLVED`."""
+    if config.model_type in UNRESOLVED:
+        return None
+    with quiet():
+        return list(zip(*get_layer_types_and_kwargs(config.get_text_config(decoder=True)), strict=True))
+
+
 def resolved(config: PretrainedConfig) -> tuple[str, ...] | None:
     """The kinds of the cache's layers, or None for a type of `UNRESOLVED`.
 
     Args:
         config: of the whole model; a nested text configuration is found.
     """
-    if config.model_type in UNRESOLVED:
-        return None
-    with quiet():
-        words, _ = get_layer_types_and_kwargs(config.get_text_config(decoder=True))
-    return tuple(words)
+    layers = _cache_layers(config)
+    return None if layers is None else tuple(word for word, _ in layers)
 
 
 def windows(config: PretrainedConfig) -> tuple[int | None, ...] | None:
@@ -156,11 +161,8 @@ def windows(config: PretrainedConfig) -> tuple[int | None, ...] | None:
     Args:
         config: of the whole model; a nested text configuration is found.
     """
-    if config.model_type in UNRESOLVED:
-        return None
-    with quiet():
-        _, arguments = get_layer_types_and_kwargs(config.get_text_config(decoder=True))
-    return tuple(layer.get("sliding_window") for layer in arguments)
+    layers = _cache_layers(config)
+    return None if layers is None else tuple(arguments.get("sliding_window") for _, arguments in layers)
 
 
 def saved(config: PretrainedConfig) -> dict[str, Any]:
