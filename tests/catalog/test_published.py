@@ -92,7 +92,9 @@ def mutated(config: dict[str, Any], draw: random.Random) -> dict[str, Any]:
     elif how == 4:
         holder[key] = value[:-1] if isinstance(value, list | str) and value else None
     elif how == 5:
-        holder[key] = 10**30 if draw.random() < 0.5 else 0
+        absurd = 10**30 if draw.random() < 0.5 else 0
+        # An offset of 0 is no damage: it is the first layer of a period, in the file of another model.
+        holder[key] = 10**30 if key == "attn_layer_offset" else absurd
     elif how == 6:
         items = list(changed.items())
         draw.shuffle(items)
