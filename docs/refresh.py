@@ -11,6 +11,7 @@ is what it prints.
 
 import argparse
 import difflib
+import json
 import re
 import shlex
 import subprocess
@@ -24,7 +25,7 @@ BLOCK = re.compile(r"(<!-- output: (?P<name>\w+) -->\n```console\n\$ (?P<command
 EXAMPLE = re.compile(
     r"(<!-- example: (?P<name>\w+) -->\n```python\n(?P<code>.*?)```\n```text\n)(?P<shown>.*?)(```)", re.S
 )
-TABLE = re.compile(r"(<!-- (?P<name>mixers|runs|facts) -->\n)(.*?)(<!-- end -->)", re.S)
+TABLE = re.compile(r"(<!-- (?P<name>mixers|runs|facts|models) -->\n)(.*?)(<!-- end -->)", re.S)
 FRONTIER = ("2*linear full", "--head-dim", "12", "--bits", "4", "--hops", "2", "--sizes", "paper", "--frontier")
 
 
@@ -110,6 +111,37 @@ def facts_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def models_table() -> str:
+    """The published configurations with what `hopbound analyze` says of each."""
+    from importlib.resources import files
+
+    from hopbound.analysis import analyze, document
+    from hopbound.catalog import read_config
+    from hopbound.report.numbers import bytes_text
+
+    entries = json.loads(files("hopbound.catalog").joinpath("published.json").read_text(encoding="utf-8"))
+    heads = ("model", "type", "layers", "full", "sparse", "local", "linear", "context")
+    heads += ("KV at 128k", "state", "hops", "impossible")
+    lines = [f"| {' | '.join(heads)} |", "|---|---|" + "--:|" * (len(heads) - 2)]
+    for entry in sorted(entries, key=lambda one: one["name"].lower()):
+        one = document(analyze(read_config(entry["config"], entry["name"]), context=131072))
+        local = len(one["window_layers"]) + len(one["chunked_layers"]) + len(one["conv_layers"])
+        counts = (len(one["layers"]), len(one["full_layers"]), len(one["sparse_layers"]), local)
+        impossible = one["hops_impossible"]
+        cells = (
+            entry["name"] + ("" if entry["verified"] else " †"),
+            f"`{one['model_type']}`",
+            *(str(count or "") for count in (*counts, len(one["recurrent_layers"]))),
+            f"{one['context_limit']:,}" if one["context_limit"] else "-",
+            bytes_text(one["kv_bytes"]),
+            bytes_text(one["state_bytes"] + one["conv_bytes"]),
+            str(one["hops_possible"]["hops"]) if one["hops_possible"]["construction"] else "-",
+            f"{impossible['hops']} from 2^{impossible['log2_prompt_length']:,.0f}" if impossible["hops"] else "-",
+        )
+        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
 def pages() -> list[Path]:
     """The documents in which something is made anew."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -117,7 +149,7 @@ def pages() -> list[Path]:
 
 def refreshed(folder: Path, only: set[str] | None = None) -> dict[Path, str]:
     """The documents as they should be; `only` limits which blocks are run again."""
-    tables = {"mixers": mixers_table, "runs": mixers_that_run, "facts": facts_table}
+    tables = {"mixers": mixers_table, "runs": mixers_that_run, "facts": facts_table, "models": models_table}
 
     def replace(match: re.Match[str]) -> str:
         if only is not None and match["name"] not in only:

@@ -1,6 +1,7 @@
 """What the documents say of the program is so: links, commands, options, outputs, tables, numbers."""
 
 import importlib.util
+import json
 import re
 import shlex
 import tomllib
@@ -92,7 +93,7 @@ def test_commands_are_found() -> None:
 def test_a_command_parses(page: Path, line: str) -> None:
     name, *arguments = shlex.split(line)
     with COMMANDS[name].make_context(f"hopbound {name}", arguments) as context:
-        schedule = context.params.get("schedule")
+        schedule = context.params.get("schedule") or (name == "bound" and context.params["model"]) or None
     if schedule is None:
         return
     complaint = ""
@@ -270,6 +271,28 @@ def test_the_formulas_of_the_table(name: str) -> None:
     assert evaluate(state) == held.state + held.conv + held.window
     assert evaluate(summary) == held.summary
     assert evaluate(cache) == held.kv_per_token / held.kv_every
+
+
+def test_the_table_of_models() -> None:
+    """Current, with a line for each published configuration whose counts are those that the file expects."""
+    shown = re.search(r"<!-- models -->\n(.*?)<!-- end -->", text_of(ROOT / "docs" / "models.md"), re.S)
+    assert shown is not None
+    assert shown[1] == refresh().models_table()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in shown[1].splitlines()[2:]]
+    table = {row[0].removesuffix(" †"): row for row in rows}
+    published = json.loads((ROOT / "hopbound" / "catalog" / "published.json").read_text(encoding="utf-8"))
+    assert len(table) == len(rows) == len(published)
+    for entry in published:
+        row, expected = table[entry["name"]], entry["expected"]
+        local = [
+            *expected.get("window_layers", ()),
+            *expected.get("chunked_layers", ()),
+            *expected.get("conv_layers", ()),
+        ]
+        counts = [expected["n_layers"], len(expected["full_layers"]), len(expected.get("sparse_layers", ()))]
+        counts += [len(local), len(expected["linear_layers"])]
+        assert [int(cell or 0) for cell in row[2:7]] == counts
+        assert row[0].endswith("†") != entry["verified"]
 
 
 def test_the_mixers_that_run() -> None:

@@ -212,17 +212,14 @@ class Model:
         """Indices of the layers of a kind."""
         return tuple(layer.index for layer in self.layers if kind in layer.kinds)
 
-    def with_bits(self, kv: int | None = None, state: int | None = None) -> "Model":
-        """The same model with its keys and values, or its recurrent state, kept in so many bits.
+    def with_bits(self, *, every: int | None = None, kv: int | None = None, state: int | None = None) -> "Model":
+        """The same model with every number, its keys and values, or its recurrent state, kept in so many bits.
 
         Raises:
             InputError: a number of bits out of range.
         """
-        changed = replace(
-            self.precisions,
-            kv=self.precisions.kv if kv is None else kv,
-            state=self.precisions.state if state is None else state,
-        )
+        base = self.precisions if every is None else Precisions.uniform(every)
+        changed = replace(base, kv=base.kv if kv is None else kv, state=base.state if state is None else state)
         return replace(self, precisions=changed)
 
     @property

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hopbound.architecture import Defaults, Precisions, parse_schedule
+from hopbound.architecture import Defaults, parse_schedule
 from hopbound.catalog.model import Model
 from hopbound.catalog.reader import read_config
 from hopbound.errors import InputError
@@ -14,26 +14,25 @@ MAX_BYTES = 32 * 2**20
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
-def read_model(source: str, defaults: Defaults | None = None, precisions: Precisions | None = None) -> Model:
+def read_model(source: str, defaults: Defaults | None = None) -> Model:
     """The model that a user means.
 
     Args:
         source: path of a config.json or of its folder, `owner/name` on the hub, or a schedule.
         defaults: sizes of what a schedule leaves open.
-        precisions: of a schedule.
 
     Raises:
         InputError: there is no such file, hub and network do not give it, or it cannot be understood.
     """
     path = Path(source)
-    if _is_path(path):
+    if source.strip() and _is_path(path):
         file = path / "config.json" if path.is_dir() else path
         return read_config(read_object(file), source)
     if _HUB_NAME.fullmatch(source):
         return read_config(read_object(_fetched(source)), source)
     if source.endswith(".json") or "/" in source or "\\" in source:
         raise InputError("model", source, "an existing config.json, a folder with one, or a schedule")
-    return Model.of_architecture(source, parse_schedule(source, defaults, precisions))
+    return Model.of_architecture(source, parse_schedule(source, defaults))
 
 
 def _is_path(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -38,14 +39,18 @@ def command(
     ],
     context: Annotated[int, typer.Option("--context", help="Tokens at which caches are counted.")] = 131072,
     batch: Annotated[int, typer.Option("--batch", help="How many sequences.")] = 1,
-    kv_bits: Annotated[int | None, typer.Option("--kv-bits", help="Bits of a cached key or value.")] = None,
-    state_bits: Annotated[int | None, typer.Option("--state-bits", help="Bits of a number of state.")] = None,
+    bits: common.BitsOption = None,
+    kv_bits: common.KvBitsOption = None,
+    state_bits: common.StateBitsOption = None,
     values: Annotated[int, typer.Option("--values", help="Values of a recalled pair.")] = 8192,
     tight: Annotated[bool, typer.Option("--tight", help="Search for the shortest certified prompt.")] = False,
     heads: common.HeadsOption = common.DEFAULT_HEADS,
     head_dim: common.HeadDimOption = common.DEFAULT_HEAD_DIM,
     window: common.WindowOption = common.DEFAULT_WINDOW,
     kernel: common.KernelOption = common.DEFAULT_KERNEL,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Bytes against context as a picture, ….svg or ….png.")
+    ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="One line a model, with commas.")] = False,
     as_json: common.JsonOption = False,
 ) -> None:
@@ -58,13 +63,21 @@ def command(
     """
     from hopbound.analysis import analyze, document
     from hopbound.architecture import Defaults
-    from hopbound.catalog import read_model
+    from hopbound.errors import InputError
 
+    if figure is not None and figure.suffix not in (".svg", ".png"):
+        raise InputError("figure", str(figure), "a name that ends in .svg or .png")
     defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
-    read = [read_model(source, defaults).with_bits(kv_bits, state_bits) for source in models]
-    found = [document(analyze(model, context=context, batch=batch, values=values, tight=tight)) for model in read]
+    read = [common.read_model(source, defaults, bits, kv_bits, state_bits) for source in models]
+    analyses = [analyze(model, context=context, batch=batch, values=values, tight=tight) for model in read]
+    found = [document(one, curve=figure is not None) for one in analyses]
+    result = {"schema": "hopbound/analyze/1", "context": context, "batch": batch, "models": found}
+    if figure is not None:
+        from hopbound.report.analyze import write_curves
+
+        write_curves(result, figure)
     if as_json:
-        common.print_json({"schema": "hopbound/analyze/1", "context": context, "batch": batch, "models": found})
+        common.print_json(result)
     elif as_csv:
         writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -75,6 +88,8 @@ def command(
             common.print_lines([""] * (at > 0) + _lines(one, context, batch, colored))
         if len(found) > 1:
             common.print_lines(["", *_comparison(found)])
+        if figure is not None:
+            common.print_lines([f"{'written':11} {figure}"])
 
 
 def _row(one: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    schedule: Annotated[str, typer.Argument(help='A schedule, as in "linear full linear" or "12*(3*gdn full)".')],
+    model: Annotated[
+        str, typer.Argument(help='A schedule, as in "12*(3*gdn full)", or a config.json, its folder, a hub name.')
+    ],
     hops: Annotated[int, typer.Option("--hops", help="How many dependent look-ups are asked for.")],
     sizes: Annotated[
         common.SizesKind, typer.Option("--sizes", help="Value sizes: free, or the paper's (M_l = D_l).")
@@ -23,6 +25,8 @@ def command(
     window: common.WindowOption = common.DEFAULT_WINDOW,
     kernel: common.KernelOption = common.DEFAULT_KERNEL,
     bits: common.BitsOption = None,
+    kv_bits: common.KvBitsOption = None,
+    state_bits: common.StateBitsOption = None,
     at: Annotated[
         int | None, typer.Option("--at", help="Also: how small it would have to be for this many tokens.")
     ] = None,
@@ -40,11 +44,12 @@ def command(
 
     Example: hopbound bound "linear full linear" --head-dim 4 --bits 4 --hops 2
     """
-    from hopbound.architecture import Defaults, parse_schedule
+    from hopbound.architecture import Defaults
     from hopbound.bounds import limits, prove
 
     defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
-    architecture = parse_schedule(schedule, defaults, common.precisions(bits))
+    read = common.read_model(model, defaults, bits, kv_bits, state_bits)
+    architecture = read.architecture
     verdict = prove(architecture, hops, sizes=sizes.value)
     found = () if at is None else limits(architecture, hops, at, sizes=sizes.value)
     region = _frontier(architecture, verdict, sizes.value, out) if frontier else None
@@ -70,6 +75,7 @@ def command(
         }
     result = {
         "schema": "hopbound/bound/1",
+        "model": {"name": read.name, "model_type": read.model_type, "notes": list(read.notes)},
         "schedule": str(architecture),
         "hops": hops,
         "verdict": verdict.kind,
@@ -136,7 +142,10 @@ def _lines(result: dict[str, Any], out: Path | None) -> list[str]:
     from hopbound.report.numbers import exponent_text, length_text, theorem_text, threshold_text
 
     paper = threshold_text(result["paper_log2_prompt_length"], result["paper_source"])
-    lines = [f"stack     {result['schedule']}"]
+    model = result["model"]
+    lines = [f"model     {model['name']} ({model['model_type']})"] if model["model_type"] else []
+    lines += [f"stack     {result['schedule']}"]
+    lines += [f"note      {note}" for note in model["notes"]]
     if result["verdict"] == "no claim":
         lines = [*lines, f"verdict   no claim: {result['reason']}", f"paper     {paper}"]
         return [*lines, *_limit_lines(result["at"], result["hops"]), *_frontier_lines(result)]

@@ -5,12 +5,15 @@ import math
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hopbound.architecture import Defaults, Precisions
 from hopbound.errors import InputError
+
+if TYPE_CHECKING:
+    from hopbound.catalog import Model
 
 _DEFAULTS = Defaults()
 
@@ -22,6 +25,8 @@ BitsOption = Annotated[
     int | None,
     typer.Option("--bits", help="Bits of every number. Default: 16 for activations and caches, 32 for sums."),
 ]
+KvBitsOption = Annotated[int | None, typer.Option("--kv-bits", help="Bits of a cached key or value.")]
+StateBitsOption = Annotated[int | None, typer.Option("--state-bits", help="Bits of a number of recurrent state.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 
@@ -41,6 +46,19 @@ class SizesKind(StrEnum):
 def precisions(bits: int | None) -> Precisions:
     """`--bits` for everything, or the defaults."""
     return Precisions() if bits is None else Precisions.uniform(bits)
+
+
+def read_model(
+    source: str, defaults: Defaults, bits: int | None, kv_bits: int | None, state_bits: int | None
+) -> "Model":
+    """The model that a user names, in the precisions that are asked for.
+
+    Raises:
+        InputError: as `catalog.read_model`; bits out of range.
+    """
+    from hopbound.catalog import read_model as read
+
+    return read(source, defaults).with_bits(every=bits, kv=kv_bits, state=state_bits)
 
 
 def numbers(field: str, text: str | None) -> tuple[int, ...] | None:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL = "--heads 1 --head-dim 4 --bits 4"
 PAIR = {"task", "prompts", "changed", "hops", "right_answers", "model_answer", "model_did"}
 KEYS = {
-    "bound": {"verdict", "theorem", "log2_prompt_length", "prompt_length", "sizes", "certificate"}
+    "bound": {"model", "verdict", "theorem", "log2_prompt_length", "prompt_length", "sizes", "certificate"}
     | {"paper_log2_prompt_length", "schema"},
     "build": {"verdict", "prompt_length", "instances", "exhaustive", "accuracy", "smallest_margin"}
     | {"dtype", "path", "schema"},
@@ -54,6 +54,30 @@ def schema() -> Draft202012Validator:
 
 
 # bound
+
+
+def test_a_file_is_bounded_like_the_schedule_that_it_comes_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With bits for everything, for keys and values, and for states; what the file leaves open is said."""
+    config = {"model_type": "falcon_mamba", "hidden_size": 64, "state_size": 4, "intermediate_size": 128}
+    (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3, "dtype": "float32"}))
+    schedule = '"3*mamba[channels=128,state=4,conv=4]"'
+    for bits in ("--bits 8", "--bits 4 --kv-bits 8 --state-bits 2"):
+        of_file = result_of(f"bound {tmp_path} --hops 2 {bits}", capsys)
+        of_text = result_of(f"bound {schedule} --hops 2 {bits}", capsys)
+        assert of_file.pop("model")["model_type"] == "falcon_mamba"
+        assert of_text.pop("model") == {"name": schedule.strip('"'), "model_type": "", "notes": []}
+        assert of_file == of_text
+    lengths = [
+        result_of(f"bound {tmp_path} --hops 2 --state-bits {bits}", capsys)["prompt_length"] for bits in (4, 8, 16)
+    ]
+    assert lengths == sorted(set(lengths))
+    shown = hopbound(f"bound {tmp_path} --hops 2", capsys).out.splitlines()
+    notes = result_of(f"bound {tmp_path} --hops 2", capsys)["model"]["notes"]
+    assert notes
+    assert shown[0] == f"model     {tmp_path} (falcon_mamba)"
+    assert [line[10:] for line in shown if line.startswith("note ")] == notes
 
 
 @pytest.mark.parametrize("sizes", ["free", "paper"])

@@ -132,7 +132,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("hierarchy --hops 9", "--hops", "got 9"),
         # what is missing or unknown
         ("bound full", "--hops", ""),
-        ("bound", "schedule", ""),
+        ("bound", "model", ""),
         ("verify", "files", ""),
         ("bound full --hops 2 --colour red", "--colour", ""),
         ("bound full linear --hops 2", "linear", ""),
