@@ -11,7 +11,7 @@ is what it prints.
 
 import argparse
 import difflib
-import json
+import os
 import re
 import shlex
 import subprocess
@@ -29,11 +29,18 @@ TABLE = re.compile(r"(<!-- (?P<name>mixers|runs|facts|models) -->\n)(.*?)(<!-- e
 FRONTIER = ("2*linear full", "--head-dim", "12", "--bits", "4", "--hops", "2", "--sizes", "paper", "--frontier")
 
 
+def without_network(folder: Path) -> dict[str, str]:
+    """The environment in which models are those that come with the package, whatever the machine has."""
+    return {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "no-models")}
+
+
 def run(command: str, folder: Path) -> str:
     """Standard output of one command line."""
     words = shlex.split(command)
     program = [sys.executable, "-m", "hopbound", *words[1:]]
-    return subprocess.run(program, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(
+        program, cwd=folder, check=True, stdout=subprocess.PIPE, text=True, env=without_network(folder)
+    ).stdout
 
 
 def run_example(code: str, folder: Path) -> str:
@@ -113,17 +120,14 @@ def facts_table() -> str:
 
 def models_table() -> str:
     """The published configurations with what `hopbound analyze` says of each."""
-    from importlib.resources import files
-
     from hopbound.analysis import analyze, document
-    from hopbound.catalog import read_config
+    from hopbound.catalog import published_models, read_config
     from hopbound.report.numbers import bytes_text
 
-    entries = json.loads(files("hopbound.catalog").joinpath("published.json").read_text(encoding="utf-8"))
     heads = ("model", "type", "layers", "full", "sparse", "local", "linear", "context")
     heads += ("KV at 128k", "state", "hops", "impossible")
     lines = [f"| {' | '.join(heads)} |", "|---|---|" + "--:|" * (len(heads) - 2)]
-    for entry in sorted(entries, key=lambda one: one["name"].lower()):
+    for entry in sorted(published_models(), key=lambda one: one["name"].lower()):
         one = document(analyze(read_config(entry["config"], entry["name"]), context=131072))
         local = len(one["window_layers"]) + len(one["chunked_layers"]) + len(one["conv_layers"])
         counts = (len(one["layers"]), len(one["full_layers"]), len(one["sparse_layers"]), local)
@@ -165,7 +169,7 @@ def refreshed(folder: Path, only: set[str] | None = None) -> dict[Path, str]:
         texts[page] = TABLE.sub(lambda match: match[1] + tables[match["name"]]() + match[4], text)
     if only is None or "frontier" in only:
         run(shlex.join(["hopbound", "bound", *FRONTIER, "--out", "frontier"]), folder)
-    for name in ("hierarchy", "frontier", "design"):
+    for name in ("hierarchy", "frontier", "design", "analyze"):
         figure = folder / name / f"{name}.svg"
         if figure.is_file():
             texts[ROOT / "docs" / f"{name}.svg"] = figure.read_text(encoding="utf-8")

@@ -2,7 +2,8 @@
 
 from hopbound.catalog.families import FAMILIES
 from hopbound.catalog.model import KINDS, Block, Model, ModelLayer
+from hopbound.catalog.published import published_models
 from hopbound.catalog.reader import read_config
 from hopbound.catalog.source import read_model
 
-__all__ = ["FAMILIES", "KINDS", "Block", "Model", "ModelLayer", "read_config", "read_model"]
+__all__ = ["FAMILIES", "KINDS", "Block", "Model", "ModelLayer", "published_models", "read_config", "read_model"]

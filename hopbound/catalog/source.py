@@ -2,11 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hopbound.architecture import Defaults, parse_schedule
 from hopbound.catalog.model import Model
+from hopbound.catalog.published import published_model
 from hopbound.catalog.reader import read_config
 from hopbound.errors import InputError
 
@@ -29,10 +31,29 @@ def read_model(source: str, defaults: Defaults | None = None) -> Model:
         file = path / "config.json" if path.is_dir() else path
         return read_config(read_object(file), source)
     if _HUB_NAME.fullmatch(source):
-        return read_config(read_object(_fetched(source)), source)
+        return _of_hub(source)
     if source.endswith(".json") or "/" in source or "\\" in source:
         raise InputError("model", source, "an existing config.json, a folder with one, or a schedule")
     return Model.of_architecture(source, parse_schedule(source, defaults))
+
+
+def _of_hub(name: str) -> Model:
+    """The model as the hub has it, or, where that gives nothing, as it comes with this package.
+
+    Raises:
+        InputError: neither has it, or it cannot be understood.
+    """
+    try:
+        file = _fetched(name)
+    except InputError:
+        kept = published_model(name)
+        if kept is None:
+            raise
+        model = read_config(kept["config"], name)
+        doubt = "" if kept["verified"] else ", not all of them verified"
+        note = f"not from the hub, which does not give the file: fields that come with hopbound{doubt}"
+        return replace(model, notes=(note, *model.notes))
+    return read_config(read_object(file), name)
 
 
 def _is_path(path: Path) -> bool:
@@ -90,7 +111,7 @@ def _fetched(name: str) -> Path:
         InputError: it cannot be had; the line says what to do.
     """
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
         from huggingface_hub.errors import (
             EntryNotFoundError,
             GatedRepoError,
@@ -100,7 +121,14 @@ def _fetched(name: str) -> Path:
         )
     except ModuleNotFoundError as error:
         raise InputError("model", name, "a file or a schedule: huggingface_hub is not installed") from error
+    told = (GatedRepoError, RepositoryNotFoundError, EntryNotFoundError)
     try:
+        try:  # asked once: without a network the download alone would try for half a minute
+            get_hf_file_metadata(hf_hub_url(name, "config.json"))
+        except told:
+            raise
+        except Exception:  # no network, a hub that is down: which kinds there are depends on the HTTP library
+            return Path(hf_hub_download(name, "config.json", local_files_only=True))
         return Path(hf_hub_download(name, "config.json"))
     except (EntryNotFoundError, HfHubHTTPError, OSError, ValueError) as error:
         remedies = {  # the narrower kinds first: some of them are kinds of others

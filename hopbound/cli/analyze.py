@@ -51,6 +51,7 @@ def command(
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Bytes against context as a picture, ….svg or ….png.")
     ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="Only the table that compares the models.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="One line a model, with commas.")] = False,
     as_json: common.JsonOption = False,
 ) -> None:
@@ -84,10 +85,10 @@ def command(
         writer.writerows(_row(one) for one in found)
     else:
         colored = sys.stdout.isatty()
-        for at, one in enumerate(found):
+        for at, one in enumerate(found if not brief else []):
             common.print_lines([""] * (at > 0) + _lines(one, context, batch, colored))
-        if len(found) > 1:
-            common.print_lines(["", *_comparison(found)])
+        if brief or len(found) > 1:
+            common.print_lines([""] * (not brief) + _comparison(found))
         if figure is not None:
             common.print_lines([f"{'written':11} {figure}"])
 
@@ -160,11 +161,11 @@ def _claims(one: dict[str, Any], context: int) -> list[str]:
         )
         if not impossible["certified_at_context"]:
             lines.append(f"{'':11} at {context:,} tokens this worst-case bound is silent")
-    for one_knob in one["excess"]:
-        factor = one_knob["factor"]
-        said = "not even one bit a layer is certified" if factor is None else f"{factor:,.4g} times what is certified"
-        if factor is None or factor > 1:
-            lines.append(f"{'':11} {one_knob['knob']}: {said} at {context:,} tokens")
+    factors = {each["knob"]: each["factor"] for each in one["excess"]}
+    if factors and set(factors.values()) == {None}:
+        lines.append(f"{'':11} it would be with one bit of state and of width a layer")
+    else:
+        lines += [f"{'':11} {_excess(knob, factor, context)}" for knob, factor in factors.items() if factor != 1]
     if one["recall"] is not None:
         recall = one["recall"]
         lines.append(
@@ -174,6 +175,12 @@ def _claims(one: dict[str, Any], context: int) -> list[str]:
     if one["window_reach"] is not None:
         lines.append(f"reach       windows and convolutions alone see back {one['window_reach']:,} tokens")
     return lines + [f"{'note' if i == 0 else '':11} {note}" for i, note in enumerate(one["notes"])]
+
+
+def _excess(knob: str, factor: float | None, context: int) -> str:
+    """By what factor a size exceeds what is certified."""
+    said = "not even one bit a layer is certified" if factor is None else f"{factor:,.4g} times what is certified"
+    return f"{knob}: {said} at {context:,} tokens"
 
 
 def _comparison(found: list[dict[str, Any]]) -> list[str]:
