@@ -54,31 +54,33 @@ def gated_delta_by_width(fields: Fields) -> Block:
     return Block(mixers=(mixer_spec("gdn", sizes),))
 
 
-@dataclass(frozen=True, kw_only=True)
-class KimiDelta:
-    """Kimi Delta Attention.
+# Sizes of Kimi Delta Attention, in an object of their own in released files, and flat in those of transformers.
+_KDA_SIZES = {
+    "heads": ("num_heads", "linear_num_heads"),
+    "head_dim": ("head_dim", "linear_head_dim"),
+    "conv": ("short_conv_kernel_size", "linear_conv_kernel_dim"),
+}
 
-    Attributes:
-        inside: the object that holds the sizes in released files; where it is silent the flat fields count.
-        heads: field of the heads, inside and flat.
-        head_dim: field of their dimension.
-        conv: field of the convolution's width.
+
+def kimi_delta(fields: Fields) -> Block:
+    """Kimi Delta Attention, its sizes in `linear_attn_config`; where that is silent the flat fields count."""
+    place = fields.child("linear_attn_config")
+
+    def size(inner: str, flat: str) -> int:
+        return place.number(inner) if place is not None and place.has(inner) else fields.number(flat)
+
+    return Block(mixers=(mixer_spec("kda", {key: size(*names) for key, names in _KDA_SIZES.items()}),))
+
+
+def ling_delta(fields: Fields) -> Block:
+    """Kimi Delta Attention of Ling 3, whose released files size it by the fields of the softmax layers.
+
+    Its class copies them to `linear_…` and then overwrites `head_dim` by the rotary dimension, so that in the files
+    that transformers saves `linear_head_dim` alone says how large the state is.
     """
-
-    inside: str = ""
-    heads: tuple[str, str] = ("num_heads", "linear_num_heads")
-    head_dim: tuple[str, str] = ("head_dim", "linear_head_dim")
-    conv: tuple[str, str] = ("short_conv_kernel_size", "linear_conv_kernel_dim")
-
-    def __call__(self, fields: Fields) -> Block:
-        """The block of one layer."""
-        place = fields.child(self.inside) if self.inside else None
-
-        def size(inner: str, flat: str) -> int:
-            return place.number(inner) if place is not None and place.has(inner) else fields.number(flat)
-
-        sizes = {"heads": size(*self.heads), "head_dim": size(*self.head_dim), "conv": size(*self.conv)}
-        return Block(mixers=(mixer_spec("kda", sizes),))
+    released = {"heads": "num_attention_heads", "head_dim": "head_dim", "conv": "short_conv_kernel_size"}
+    names = {key: flat if fields.has(flat) else released[key] for key, (_, flat) in _KDA_SIZES.items()}
+    return Block(mixers=(mixer_spec("kda", {key: fields.number(name) for key, name in names.items()}),))
 
 
 def lightning(fields: Fields) -> Block:

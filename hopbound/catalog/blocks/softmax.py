@@ -138,6 +138,24 @@ def latent_sizes(fields: Fields) -> dict[str, int]:
     }
 
 
+def latent_if_rotary(fields: Fields) -> Fields:
+    """The fields of latent attention some of whose layers have no rotary positions, and so keep no rotary part.
+
+    `no_rope_layers` says which, 1 meaning *with* rotary positions; without it one in `no_rope_layer_interval`.
+
+    Raises:
+        InputError: the list says nothing of this layer, or something else than 0 or 1.
+    """
+    rotary = fields.numbers("no_rope_layers", most=1)
+    if rotary is None:
+        with_positions = (fields.index + 1) % fields.number("no_rope_layer_interval", derived=4) != 0
+    elif fields.index < len(rotary):
+        with_positions = rotary[fields.index] == 1
+    else:
+        raise fields.error("no_rope_layers", f"{len(rotary)} numbers", f"one for layer {fields.index}")
+    return fields if with_positions else fields.at(fields.index, {"qk_rope_head_dim": 0})
+
+
 def latent_window(fields: Fields) -> Block:
     """Latent attention over a window: one key-value head, whose key is the rotary part and whose value the latent."""
     sizes = latent_sizes(fields)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hopbound.catalog.blocks.softmax import latent, latent_window
+from hopbound.catalog.blocks.softmax import latent, latent_if_rotary, latent_window
 from hopbound.catalog.blocks.sparse import (
     Compressed,
     IndexedBlocks,
@@ -87,6 +87,16 @@ def minimax_sparse(fields: Fields) -> Block:
     return MINIMAX_SPARSE(fields.at(fields.index, changed))
 
 
+def mistral_indexed(fields: Fields) -> Block:
+    """Mistral Large 4's choice of tokens; its layers without rotary positions keep no rotary part."""
+    return IndexedLatent()(latent_if_rotary(fields))
+
+
+def mistral_latent(fields: Fields) -> Block:
+    """The same without a choice."""
+    return latent(latent_if_rotary(fields))
+
+
 def longcat_layers(fields: Fields) -> Fields:
     """LongCat: two attention blocks a layer, which newer files count in `num_hidden_layers`."""
     blocks = fields.raw.get("num_hidden_layers")
@@ -121,7 +131,7 @@ LATENT_FAMILIES = (
     ),
     Family(
         types=("mistral_large4_text", "mistral_large4"),
-        layers={INDEXED: IndexedLatent(), FULL: latent},
+        layers={INDEXED: mistral_indexed, FULL: mistral_latent},
         schedule=(listed(), all_alike(INDEXED)),
         after=(listed_sources("kv_source_layers"),),
     ),

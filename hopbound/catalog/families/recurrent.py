@@ -5,14 +5,15 @@ from dataclasses import replace
 from hopbound.architecture import Precisions, mixer_spec
 from hopbound.catalog.blocks.recurrent import (
     InParallel,
-    KimiDelta,
     Mamba,
     Mamba2,
     ShortConv,
     gated_delta,
     gated_delta_by_width,
+    kimi_delta,
     lightning,
     lightning_of_width,
+    ling_delta,
     rglru,
     rwkv4,
     xlstm,
@@ -298,7 +299,7 @@ RECURRENT_FAMILIES = (
     ),
     Family(
         types=("kimi_linear",),
-        layers={FULL: latent, LINEAR: KimiDelta(inside="linear_attn_config")},
+        layers={FULL: latent, LINEAR: kimi_delta},
         schedule=(
             listed(),
             named_indices("linear_attn_config", {"full_attn_layers": FULL, "kda_layers": LINEAR}, first=1),
@@ -308,18 +309,13 @@ RECURRENT_FAMILIES = (
     ),
     Family(
         types=("bailing_hybrid",),
-        layers={
-            FULL: latent,
-            LINEAR: KimiDelta(
-                heads=("", "num_attention_heads"), head_dim=("", "head_dim"), conv=("", "short_conv_kernel_size")
-            ),
-        },
+        layers={FULL: latent, LINEAR: ling_delta},
         schedule=(listed(), every("layer_group_size", other=LINEAR)),
         context=("max_position_embeddings", "model_max_length"),
     ),
     Family(
         types=("glm5_next_text",),
-        layers={INDEXED: glm_indexed, LINEAR: KimiDelta(inside="linear_attn_config")},
+        layers={INDEXED: glm_indexed, LINEAR: kimi_delta},
         schedule=(
             listed(legacy={FULL: INDEXED}),
             ruled(lambda i, n: INDEXED if i % 4 == 3 else LINEAR, "the rule of its class (one layer in 4)"),
