@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 FULL, SLIDING, LINEAR, HYBRID = "full_attention", "sliding_attention", "linear_attention", "hybrid"
 
 # What a class gets for each of these fields for which it declares an integer. Widths of experts are multiples of eight,
@@ -52,6 +54,16 @@ _INKLING = {
     "conv_kernel_size": 5,
 }
 
+# Of these all sizes are generic.
+_GENERIC_ONLY = """
+apertus arcee aria_text beam biogpt bitnet bloom cohere cohere2_moe ctrl cwm diffllama doge ernie4_5 ernie4_5_moe
+exaone exaone4 exaone_moe flex_olmo flint gemma gemma4_unified_text glm glm4 glm4_moe gpt-sw3 gpt_neox
+gpt_neox_japanese granite granite_swa granitemoe granitemoe_swa granitemoeshared hy_v3 hyperclovax internlm3
+iquestcoder jais2 jetmoe kolibri1 laguna mellum minimax_m2 ministral3 mixtral moshi nanochat olmo olmo2 olmoe opt
+persimmon phi phi3 phimoe qwen2_moe qwen3 qwen3_moe sarvam_mla sarvam_moe seed_oss solar_open starcoder2 vaultgemma
+"""
+_DORY = {"n_input_layers": 1, "n_output_layers": 1, "layer_types": [SLIDING, FULL, SLIDING, FULL]}
+
 FAMILIES: Mapping[str, Mapping[str, Any]] = {
     # recurrent and hybrid
     "bailing_hybrid": {**_MHA, "head_dim": 16, "short_conv_kernel_size": 5, "layer_group_size": 2},
@@ -71,9 +83,11 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "granitemoehybrid": {**_MAMBA2, **_GQA, "layer_types": [LINEAR, FULL, LINEAR, FULL]},
     "inkling2_loop_text": {
         **_INKLING,
-        "num_hidden_layers": 12,
-        "loop_layer_index_start": 6,
-        "loop_layer_index_end": 12,
+        "num_hidden_layers": 4,
+        "layer_types": ["hybrid_sliding", HYBRID, "hybrid_sliding", HYBRID],
+        "n_layers_per_attn_res_block": 1,
+        "loop_layer_index_start": 1,
+        "loop_layer_index_end": 3,
         "loop_num_passes": 2,
     },
     "inkling2_text": _INKLING,
@@ -134,8 +148,12 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "cca_time0": 3,
     },
     # attention only
+    **{name: {} for name in _GENERIC_ONLY.split()},
     "afmoe": _GQA,
+    "axk1": _MHA,
     "axk2": _MHA,
+    "bert": {"is_decoder": True},
+    "codegen": {"rotary_dim": 4},
     "cohere2": _GQA,
     "deepseek_v2": {**_MHA, "num_experts_per_tok": 2},
     "deepseek_v3": _MHA,
@@ -155,7 +173,8 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "o_lora_rank": 14,
         "num_hash_layers": 1,
     },
-    "dory": {"n_input_layers": 1, "n_output_layers": 1, "layer_types": [SLIDING, FULL, SLIDING, FULL]},
+    "dory": _DORY,
+    "dory:last loop": {**_DORY, "recurrent_kv_cache_mode": "last_loop"},
     "dots3_note_text": {
         **_MHA,
         "sliding_window": 8,
@@ -167,7 +186,9 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "swa_qk_nope_head_dim": 16,
         "swa_v_head_dim": 14,
     },
+    "dots3_note_text:windows of the class": {**_MHA, "sliding_window": 8},
     "falcon": {},
+    "falcon:all heads": {"multi_query": False},
     "falcon:grouped": {"new_decoder_architecture": True, "num_kv_heads": 3},
     "gemma2": {},
     "gemma3_text": {"sliding_window_pattern": 2},
@@ -192,11 +213,17 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "gpt_bigcode:all heads": {"multi_query": False},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "window_size": 8},
     "gpt_oss": {},
+    "gptj": {"rotary_dim": 4},
+    "helium": {"head_dim": 12},
     "hrm_text": {"num_hidden_layers": 2, "H_cycles": 2, "L_cycles": 2},
-    "hy_v4": _MHA,
+    "hunyuan_v1_dense": {"head_dim": 28},
+    "hunyuan_v1_moe": {"head_dim": 28},
+    "hy_v4": {**_MHA, "num_hidden_layers": 6},
     "llama": {**_GQA, "head_dim": 28},
     "llama4_text": {"attention_chunk_size": 8, "num_experts_per_tok": 1},
     "longcat_flash": {"num_layers": 2, "zero_expert_num": 2, "head_dim": 10},
+    "minicpm3": _MHA,
+    "ministral": {"head_dim": 28},
     "mimo_v2_flash": {"num_attention_heads": 8, "layer_types": [FULL, SLIDING, SLIDING, FULL]},
     "minimax_m3_vl_text": {
         "layer_types": [FULL, "minimax_m3_sparse"] * 2,
@@ -208,8 +235,38 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     },
     "mistral": {"head_dim": 28},
     "mistral_large4_text": _MHA,
+    "mistral_large4_text:shared": {
+        **_MHA,
+        "num_hidden_layers": 8,
+        "kv_source_layers": [0, 1, 1, 3, 4, 4, 1, 3],
+        "indexer_types": ["full", "full", "full", "full", "shared", "shared", "full", "shared"],
+        "no_rope_layers": [1, 1, 1, 0, 1, 1, 1, 0],
+    },
     "modernbert-decoder": {"local_attention": 16},
+    "nemotron": _GQA,
+    "nemotron:wide heads": {**_GQA, "head_dim": 28},
     "olmo3": _GQA,
     "qwen2": {"use_sliding_window": True, "max_window_layers": 2},
+    "roberta": {"is_decoder": True},
     "smollm3": {"use_sliding_window": True, "sliding_window": 8},
+    "stablelm": {**_GQA, "partial_rotary_factor": 0.5},
+    "youtu": _MHA,
+    "glm4_moe_lite": _MHA,
 }
+
+# Counted in every run: between them they have everything that a cache can hold.
+QUICK = (
+    "bailing_hybrid",
+    "deepseek_v4",
+    "dory",
+    "falcon:grouped",
+    "gemma3n_text",
+    "glm_moe_dsa",
+    "gpt_neo",
+    "llama",
+    "mistral_large4_text",
+    "qwen2",
+    "qwen3_next",
+    "zaya",
+)
+CASES = [pytest.param(family, marks=[] if family in QUICK else [pytest.mark.slow]) for family in FAMILIES]

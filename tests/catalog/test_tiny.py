@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 import torch
 
-from tests.catalog.families import FAMILIES
+from tests.catalog.families import CASES, FAMILIES
 from tests.catalog.oracle import from_raw, resolved
-from tests.catalog.tiny import NOTES, LayerCount, counted
+from tests.catalog.tiny import NOTES, UNFILLED, LayerCount, counted
 
 # Words whose layers keep something of each kind.
 GROWING = {"full_attention", "indexed_attention", "minimax_m3_sparse", "hybrid"}
@@ -19,7 +19,7 @@ STATEFUL = {"linear_attention", "conv", "hybrid", "hybrid_sliding"}
 LOOPED = {"dory", "inkling2_loop_text"}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", CASES)
 def test_each_layer_keeps_what_its_word_says(family: str) -> None:
     layers, words = counted(family).layers, resolved(from_raw(counted(family).raw))
     if words is None:  # rwkv, xlstm
@@ -46,8 +46,9 @@ def count(
     window: tuple[int, str] = NOTHING,
     recurrent: tuple[int, str] = NOTHING,
     conv: tuple[int, str] = NOTHING,
+    needed: int = 0,
 ) -> LayerCount:
-    """Each kind's elements (those of kv and window a token) and precision."""
+    """Each kind's elements (those of kv and window a token) and precision; of those of conv, how many are needed."""
     kinds = {"kv": kv, "index": index, "window": window, "recurrent": recurrent, "conv": conv}
     return LayerCount(
         kv_per_token=Fraction(kv[0] + index[0]),
@@ -57,6 +58,8 @@ def count(
         fixed_recurrent=recurrent[0],
         fixed_conv=conv[0],
         fixed_other=0,
+        conv_needed=needed,
+        held=UNFILLED * (kv[0] + index[0]) + 7 * window[0] + recurrent[0] + conv[0],
         dtypes={kind: precision for kind, (elements, precision) in kinds.items() if elements},
     )
 
@@ -69,7 +72,15 @@ def count(
         ("deepseek_v3", 0, count(kv=(26 + 10, BF16))),
         ("deepseek_v32", 0, count(kv=(26 + 10, BF16), index=(12, BF16))),
         ("minimax", 1, count(recurrent=(6 * 28 * 28, BF16))),
-        ("qwen3_next", 0, count(recurrent=(4 * 10 * 14, F32), conv=(5 * (2 * 2 * 10 + 4 * 14), BF16))),
+        (
+            "qwen3_next",
+            0,
+            count(
+                recurrent=(4 * 10 * 14, F32),
+                conv=(5 * (2 * 2 * 10 + 4 * 14), BF16),
+                needed=4 * (2 * 2 * 10 + 4 * 14),
+            ),
+        ),
         (
             "falcon_h1",
             2,
@@ -77,15 +88,21 @@ def count(
                 kv=(2 * 2 * 28, BF16),
                 recurrent=(8 * 13 * 11, F32),
                 conv=(5 * (8 * 13 + 2 * 2 * 11), BF16),
+                needed=4 * (8 * 13 + 2 * 2 * 11),
             ),
         ),
-        ("recurrent_gemma", 0, count(recurrent=(78, F32), conv=(4 * 78, BF16))),
-        ("rwkv", 0, count(recurrent=(3 * 72, F32), conv=(2 * 72, BF16))),
+        ("recurrent_gemma", 0, count(recurrent=(78, F32), conv=(4 * 78, BF16), needed=4 * 78)),
+        ("rwkv", 0, count(recurrent=(3 * 72, F32), conv=(2 * 72, BF16), needed=2 * 72)),
         ("xlstm", 0, count(recurrent=(4 * (16 * 32 + 16 + 1), BF16))),
         (
             "zaya",
             0,
-            count(kv=(2 * 2 * 28, BF16), recurrent=(28, BF16), conv=((3 + 2 - 2) * (6 + 2) * 28, BF16)),
+            count(
+                kv=(2 * 2 * 28, BF16),
+                recurrent=(28, BF16),
+                conv=((3 + 2 - 2) * (6 + 2) * 28, BF16),
+                needed=(3 + 2 - 2) * (6 + 2) * 28,
+            ),
         ),
     ],
 )

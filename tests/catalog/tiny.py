@@ -5,6 +5,9 @@ and reads `LENGTHS` tokens, the last of them in a step of its own. An element be
 where its tensor is larger after 64 tokens than after 32, to the *window* where it is larger after 6 tokens than after 5
 but not after 64 than after 32, and is *fixed* otherwise. Tensors of integers (positions) are not counted, nor is
 one storage twice.
+
+Which columns of a convolution are *needed* is measured: one that can be replaced by NaN without a change of what the
+model says next is not.
 """
 
 import functools
@@ -27,6 +30,7 @@ from tests.catalog.families import FAMILIES, GENERIC
 from tests.catalog.oracle import quiet, saved
 
 LENGTHS = (5, 6, 32, 64)  # two within the window of 8, past all first blocks; two beyond it, of whole blocks
+UNFILLED = 63  # all blocks lack a token: what waits to be pooled is most
 
 NOTES: Mapping[str, str] = {
     "deepseek_v4": (
@@ -72,6 +76,8 @@ class LayerCount:
         fixed_recurrent: elements of recurrent states.
         fixed_conv: elements of convolution and token-shift states as allocated, mostly k columns where k-1 are needed.
         fixed_other: elements of further tensors of fixed size.
+        conv_needed: the part of `fixed_conv` that the next token depends on.
+        held: elements of all tensors after `UNFILLED` tokens.
         dtypes: the precision of each kind that is there: kv, index, window, recurrent, conv, other; `a+b` where mixed.
     """
 
@@ -82,6 +88,8 @@ class LayerCount:
     fixed_recurrent: int
     fixed_conv: int
     fixed_other: int
+    conv_needed: int
+    held: int
     dtypes: Mapping[str, str]
 
 
@@ -98,18 +106,29 @@ class Counted:
     layers: tuple[LayerCount, ...]
 
 
-def tiny_config(family: str) -> PretrainedConfig:
-    """The configuration of a tiny model.
+def written(family: str) -> dict[str, Any]:
+    """The config.json of a tiny model as its author would write it, with what differs from the class's defaults.
 
     Args:
         family: a key of `FAMILIES`: a model type, or one and a variant, `falcon:grouped`.
     """
-    config_class = CONFIG_MAPPING[family.split(":")[0]]
-    declared = {field.name: field.default for field in fields(config_class)}
+    model_type = family.split(":")[0]
+    declared = {field.name: field.default for field in fields(CONFIG_MAPPING[model_type])}
     sizes = {name: size for name, size in GENERIC.items() if type(declared.get(name)) is int}
     tokens = {name: 0 for name in ("bos_token_id", "eos_token_id", "pad_token_id") if name in declared}
+    return {"model_type": model_type, **sizes, **tokens, **FAMILIES[family], "dtype": "bfloat16"}
+
+
+def tiny_config(family: str) -> PretrainedConfig:
+    """The configuration of a tiny model.
+
+    Args:
+        family: a key of `FAMILIES`.
+    """
+    arguments = written(family)
+    config_class = CONFIG_MAPPING[arguments.pop("model_type")]
     with quiet():
-        return config_class(**{**sizes, **tokens, **FAMILIES[family]}, dtype="bfloat16")
+        return config_class(**arguments)
 
 
 def _build(config: PretrainedConfig) -> nn.Module:
@@ -121,17 +140,61 @@ def _build(config: PretrainedConfig) -> nn.Module:
     return model.eval()
 
 
+def _step(model: nn.Module, config: PretrainedConfig, tokens: Tensor, memory: Any = None) -> tuple[Tensor, Any]:
+    """What the model says after some more tokens, and its memory then."""
+    own = "state" if config.model_type == "rwkv" else "cache"
+    if memory is None and config.model_type == "recurrent_gemma":  # which does not return the cache that it makes
+        memory = DynamicCache(config=config)
+    given = {} if memory is None else {own: memory}
+    with torch.no_grad(), quiet():
+        returned = model(tokens, use_cache=True, **given)
+    return returned[0], memory if config.model_type == "recurrent_gemma" else returned[own]
+
+
+def _tokens(length: int) -> Tensor:
+    return 1 + torch.arange(length)[None] % 89
+
+
 def _read(model: nn.Module, config: PretrainedConfig, length: int) -> list[dict[str, Tensor]]:
     """The tensors of each layer's cache after so many tokens, by name."""
-    tokens = 1 + torch.arange(length)[None] % 89
-    # RecurrentGemma does not return the cache that it makes.
-    memory: dict[str, Any] = {"cache": DynamicCache(config=config)} if config.model_type == "recurrent_gemma" else {}
-    own = "state" if config.model_type == "rwkv" else "cache"
-    with torch.no_grad(), quiet():
-        for part in (tokens[:, :-1], tokens[:, -1:]):
-            returned = model(part, use_cache=True, **memory)
-            memory = {own: memory.get("cache") if config.model_type == "recurrent_gemma" else returned[own]}
-    return _layers(config.model_type, model, memory[own])
+    tokens = _tokens(length)
+    _, memory = _step(model, config, tokens[:, :-1])
+    _, memory = _step(model, config, tokens[:, -1:], memory)
+    return _layers(config.model_type, model, memory)
+
+
+def _needed_columns(model: nn.Module, config: PretrainedConfig, layer: int, name: str) -> int:
+    """Elements of a convolution's state that the next token depends on: all but the oldest columns that do not matter.
+
+    Its columns, from the oldest to the newest, are the last axis.
+    """
+
+    def said(spoilt: int | None) -> tuple[Tensor, Tensor]:
+        """What the model says next, and the state before, with one of its columns spoilt."""
+        tokens = _tokens(LENGTHS[1])
+        _, memory = _step(model, config, tokens[:, :-1])
+        state = _layers(config.model_type, model, memory)[layer][name]
+        columns = state if state.dim() > 2 else state[..., None]  # a token shift's only one
+        if spoilt is not None:
+            columns[..., spoilt] = torch.nan
+        return _step(model, config, tokens[:, -1:], memory)[0], columns
+
+    sound, columns = said(None)
+    width = columns.shape[-1]
+    unused = next((i for i in range(width) if not torch.equal(said(i)[0], sound)), width)
+    return columns.numel() // width * (width - unused)
+
+
+def _needed_by_layer(model: nn.Module, config: PretrainedConfig, held: list[dict[str, Tensor]]) -> list[int]:
+    """The same for each layer; layers whose convolutions keep the same are alike, so that one of them is measured."""
+    found: dict[tuple[tuple[str, torch.Size], ...], int] = {}
+    needed = []
+    for i, layer in enumerate(held):
+        kept = tuple((name, state.shape) for name, state in layer.items() if name.startswith("conv") and state.numel())
+        if kept not in found:
+            found[kept] = sum(_needed_columns(model, config, i, name) for name, _ in kept)
+        needed.append(found[kept])
+    return needed
 
 
 def _layers(model_type: str, model: nn.Module, memory: Any) -> list[dict[str, Tensor]]:
@@ -188,8 +251,8 @@ def _tensors(name: str, held: Any) -> Iterator[tuple[str, Tensor]]:
     yield from walk(name, held)
 
 
-def _count(runs: list[dict[str, Tensor]]) -> LayerCount:
-    """One layer's count from its tensors after each of `LENGTHS`."""
+def _count(runs: list[dict[str, Tensor]], unfilled: dict[str, Tensor], conv_needed: int) -> LayerCount:
+    """One layer's count from its tensors after each of `LENGTHS`, and after `UNFILLED` tokens."""
     growth, index, slope, kept = Fraction(0), Fraction(0), 0, 0
     fixed = {"recurrent": 0, "conv": 0, "other": 0}
     precisions: dict[str, set[str]] = {}
@@ -219,6 +282,8 @@ def _count(runs: list[dict[str, Tensor]]) -> LayerCount:
         fixed_recurrent=fixed["recurrent"],
         fixed_conv=fixed["conv"],
         fixed_other=fixed["other"],
+        conv_needed=conv_needed,
+        held=sum(tensor.numel() for tensor in unfilled.values()),
         dtypes={kind: "+".join(sorted(names)) for kind, names in precisions.items()},
     )
 
@@ -234,4 +299,7 @@ def counted(family: str) -> Counted:
     raw = saved(config)
     model = _build(config)
     runs = [_read(model, config, length) for length in LENGTHS]
-    return Counted(raw=raw, layers=tuple(_count(list(layer)) for layer in zip(*runs, strict=True)))
+    unfilled = _read(model, config, UNFILLED)
+    needed = _needed_by_layer(model, config, unfilled)
+    layers = zip(zip(*runs, strict=True), unfilled, needed, strict=True)
+    return Counted(raw=raw, layers=tuple(_count(list(read), rest, columns) for read, rest, columns in layers))
