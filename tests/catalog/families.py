@@ -235,6 +235,7 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     },
     "mistral": {"head_dim": 28},
     "mistral_large4_text": _MHA,
+    "mistral_large4_text:every third": {**_MHA, "no_rope_layer_interval": 3},
     "mistral_large4_text:shared": {
         **_MHA,
         "num_hidden_layers": 8,
@@ -247,6 +248,8 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "nemotron:wide heads": {**_GQA, "head_dim": 28},
     "olmo3": _GQA,
     "qwen2": {"use_sliding_window": True, "max_window_layers": 2},
+    "qwen2_moe:windowed": {"use_sliding_window": True, "max_window_layers": 3},
+    "qwen3_moe:windowed": {"use_sliding_window": True, "max_window_layers": 3},
     "roberta": {"is_decoder": True},
     "smollm3": {"use_sliding_window": True, "sliding_window": 8},
     "stablelm": {**_GQA, "partial_rotary_factor": 0.5},

@@ -7,12 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from hopbound.architecture.sizes import Attention, CompressedAttention
 from hopbound.catalog import Model, ModelLayer, read_config
 from tests.catalog import oracle
 from tests.catalog.families import CASES, FAMILIES
-from tests.catalog.tiny import UNFILLED, LayerCount, counted, tiny_config, written
+from tests.catalog.tiny import UNFILLED, LayerCount, counted, heeds, tensors, tiny_config, written
 
 SPELLINGS: Mapping[str, Callable[[str], Mapping[str, Any]]] = {
     "whole": lambda family: counted(family).raw,
@@ -141,6 +143,32 @@ def test_the_catalogue_says_what_the_tensors_hold(family: str, spelling: str) ->
         assert changed != expected  # no entry outlives its reason
         expected = changed
     assert [by_tensors(count) for count in counts] == expected
+
+
+def test_falcon_caches_copies() -> None:
+    for layer in tensors("falcon:grouped", 9):
+        for held in layer.values():
+            groups = held.unflatten(1, (3, 2))
+            assert torch.equal(groups[:, :, 0], groups[:, :, 1])
+
+
+def test_gpt_neo_caches_tokens_that_local_layers_do_not_see() -> None:
+    def without(kept: int) -> Callable[[list[dict[str, Tensor]]], None]:
+        def spoil(layers: list[dict[str, Tensor]]) -> None:
+            for layer in layers[1::2]:
+                for held in layer.values():
+                    held[..., :-kept, :] = 99.0
+
+        return spoil
+
+    assert not heeds("gpt_neo", 32, without(7))  # with the token itself the window of 8
+    assert heeds("gpt_neo", 32, without(6))
+
+
+def test_deepseek_v4_caches_the_one_vector_of_its_windows_twice() -> None:
+    window = tensors("deepseek_v4", 9)[0]
+    assert torch.equal(window["keys"], window["values"])
+    assert window["keys"].data_ptr() != window["values"].data_ptr()
 
 
 # Precisions that are the engine's, not the model's.

@@ -11,7 +11,7 @@ model says next is not.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
@@ -33,6 +33,7 @@ LENGTHS = (5, 6, 32, 64)  # two within the window of 8, past all first blocks; t
 UNFILLED = 63  # all blocks lack a token: what waits to be pooled is most
 
 NOTES: Mapping[str, str] = {
+    "bailing_hybrid": "the class writes the rotary dimension into head_dim, whose first value is in linear_head_dim",
     "deepseek_v4": (
         "keys are values: one storage in compressed layers, stored twice in sliding ones; between two full blocks a "
         "compressor buffers up to `rate` tokens, twice (values, gates), which are empty at the lengths used here; what "
@@ -163,26 +164,36 @@ def _read(model: nn.Module, config: PretrainedConfig, length: int) -> list[dict[
     return _layers(config.model_type, model, memory)
 
 
-def _needed_columns(model: nn.Module, config: PretrainedConfig, layer: int, name: str) -> int:
+Spoil = Callable[[list[dict[str, Tensor]]], None]
+"""Changes the tensors of the layers where they are."""
+
+
+def _says(model: nn.Module, config: PretrainedConfig, length: int, spoil: Spoil | None = None) -> Tensor:
+    """What a model says after so many tokens, its memory changed before the last of them."""
+    tokens = _tokens(length)
+    _, memory = _step(model, config, tokens[:, :-1])
+    if spoil is not None:
+        spoil(_layers(config.model_type, model, memory))
+    return _step(model, config, tokens[:, -1:], memory)[0]
+
+
+def _needed_columns(model: nn.Module, config: PretrainedConfig, layer: int, name: str, kept: Tensor) -> int:
     """Elements of a convolution's state that the next token depends on: all but the oldest columns that do not matter.
 
-    Its columns, from the oldest to the newest, are the last axis.
+    Its columns, from the oldest to the newest, are the last axis of `kept`, a token shift's only one left out.
     """
+    width = kept.shape[-1] if kept.dim() > 2 else 1
+    sound = _says(model, config, LENGTHS[1])
 
-    def said(spoilt: int | None) -> tuple[Tensor, Tensor]:
-        """What the model says next, and the state before, with one of its columns spoilt."""
-        tokens = _tokens(LENGTHS[1])
-        _, memory = _step(model, config, tokens[:, :-1])
-        state = _layers(config.model_type, model, memory)[layer][name]
-        columns = state if state.dim() > 2 else state[..., None]  # a token shift's only one
-        if spoilt is not None:
-            columns[..., spoilt] = torch.nan
-        return _step(model, config, tokens[:, -1:], memory)[0], columns
+    def matters(column: int) -> bool:
+        def spoil(layers: list[dict[str, Tensor]]) -> None:
+            state = layers[layer][name]
+            (state if state.dim() > 2 else state[..., None])[..., column] = torch.nan
 
-    sound, columns = said(None)
-    width = columns.shape[-1]
-    unused = next((i for i in range(width) if not torch.equal(said(i)[0], sound)), width)
-    return columns.numel() // width * (width - unused)
+        return not torch.equal(_says(model, config, LENGTHS[1], spoil), sound)
+
+    unused = next((column for column in range(width) if matters(column)), width)
+    return kept.numel() // width * (width - unused)
 
 
 def _needed_by_layer(model: nn.Module, config: PretrainedConfig, held: list[dict[str, Tensor]]) -> list[int]:
@@ -192,7 +203,7 @@ def _needed_by_layer(model: nn.Module, config: PretrainedConfig, held: list[dict
     for i, layer in enumerate(held):
         kept = tuple((name, state.shape) for name, state in layer.items() if name.startswith("conv") and state.numel())
         if kept not in found:
-            found[kept] = sum(_needed_columns(model, config, i, name) for name, _ in kept)
+            found[kept] = sum(_needed_columns(model, config, i, name, layer[name]) for name, _ in kept)
         needed.append(found[kept])
     return needed
 
@@ -303,3 +314,27 @@ def counted(family: str) -> Counted:
     needed = _needed_by_layer(model, config, unfilled)
     layers = zip(zip(*runs, strict=True), unfilled, needed, strict=True)
     return Counted(raw=raw, layers=tuple(_count(list(read), rest, columns) for read, rest, columns in layers))
+
+
+def tensors(family: str, length: int) -> list[dict[str, Tensor]]:
+    """The tensors of each layer's cache after so many tokens, by name.
+
+    Args:
+        family: a key of `FAMILIES`.
+        length: at least two tokens.
+    """
+    config = tiny_config(family)
+    return _read(_build(config), config, length)
+
+
+def heeds(family: str, length: int, spoil: Spoil) -> bool:
+    """Whether a tiny model says something else after so many tokens when its memory is changed before the last one.
+
+    Args:
+        family: a key of `FAMILIES`.
+        length: at least two tokens.
+        spoil: the change.
+    """
+    config = tiny_config(family)
+    model = _build(config)
+    return not torch.equal(_says(model, config, length, spoil), _says(model, config, length))
