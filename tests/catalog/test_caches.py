@@ -173,7 +173,7 @@ def test_deepseek_v4_caches_the_one_vector_of_its_windows_twice() -> None:
 
 # Precisions that are the engine's, not the model's.
 WIDER: Mapping[tuple[str, str], str] = {
-    ("dots3_note_text", "index"): "rotary positions are applied in float32, and the result is not rounded back",
+    ("dots3_note_text", "index"): "Dots3NoteTextIndexer rotates by a float32 table and does not round the result back",
 }
 DTYPES = {16: "bfloat16", 32: "float32"}
 
