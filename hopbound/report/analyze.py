@@ -3,18 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from hopbound.report.drawing import write_chart
+from hopbound.report.drawing import BYTES, write_chart
 
 MOST = 12  # models that are drawn
 PALETTE = ("#2f5f9e", "#c2571a", "#2f6f4f", "#8c3b72", "#7a6a1e", "#4b4b4b")
 DASHES = ((1, 0), (6, 3))  # beyond the palette's end the colours come again, dashed
 GAP = 0.045  # least distance of two labels, as a part of the picture's height
 HEIGHT, WIDTH = 340, 520
-_BYTES = (
-    "datum.value < 1024 ? datum.value + ' B' : datum.value < 1048576 ? datum.value / 1024 + ' KiB' : "
-    "datum.value < 1073741824 ? datum.value / 1048576 + ' MiB' : datum.value < 1099511627776 ? "
-    "datum.value / 1073741824 + ' GiB' : datum.value / 1099511627776 + ' TiB'"
-)
 _TOKENS = (
     "datum.value < 1024 ? datum.value : datum.value < 1048576 ? datum.value / 1024 + 'k' : datum.value / 1048576 + 'M'"
 )
@@ -54,7 +49,7 @@ def write_curves(document: dict[str, Any], path: Path) -> None:
         "bytes:Q",
         title=f"bytes of caches and states{_sequences(document['batch'])}",
         scale=heights,
-        axis=alt.Axis(labelExpr=_BYTES, values=ticks),
+        axis=alt.Axis(labelExpr=BYTES, values=ticks),
     )
     drawn = alt.Chart(alt.Data(values=lines)).mark_line(strokeWidth=2).encode(x, y, color)
     drawn = drawn.encode(strokeDash=alt.StrokeDash("model:N", scale=dashes, legend=None))

@@ -4,7 +4,7 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
-from hopbound.report.drawing import write_chart
+from hopbound.report.drawing import BYTES, write_chart
 
 COLORS = {"full": "#8aa9d6", "bounded": "#8cc69b", "idle": "#eceff1"}
 POINTS = {"none takes as little": "#2f6f4f", "another takes less": "#b0b7bc"}
@@ -92,13 +92,13 @@ def _costs(designs: list[dict[str, Any]]) -> Any:
         x=alt.X(
             "caches:Q",
             title="bytes of caches",
-            axis=alt.Axis(format="~s"),
+            axis=alt.Axis(labelExpr=BYTES, values=_ticks([point["caches"] for point in points])),
             scale=alt.Scale(zero=False, nice=True, padding=20),
         ),
         y=alt.Y(
             "states:Q",
             title="bytes of states",
-            axis=alt.Axis(labelExpr="format(datum.value, '~s')", values=[0, *(10**power for power in range(1, 13))]),
+            axis=alt.Axis(labelExpr=BYTES, values=[0, *(2**power for power in range(4, 44, 4))]),
             scale=alt.Scale(type="symlog", domain=[0, top], nice=False),
         ),
     )
@@ -109,3 +109,12 @@ def _costs(designs: list[dict[str, Any]]) -> Any:
     )
     numbers = base.mark_text(align="left", dx=8, dy=-6, fontSize=12).encode(text="text:N")
     return alt.layer(dots, numbers).properties(width=560, height=200)
+
+
+def _ticks(values: list[int]) -> list[int]:
+    """Round numbers of bytes, at most six or so, around the values; the value itself if there is but one."""
+    least, most = min(values), max(values)
+    if least == most:
+        return [least]
+    step = 2 ** max(4, ((most - least) // 4).bit_length() - 1)
+    return list(range(least // step * step, most + 2 * step, step))

@@ -5,6 +5,14 @@ from typing import Any
 
 from hopbound.files import replacing
 
+_UNITS = (" KiB", " MiB", " GiB", " TiB", " PiB")
+BYTES = "datum.value < 1024 ? datum.value + ' B' : " + "".join(
+    f"{f'datum.value < {1024 ** (power + 1)} ? ' if power < len(_UNITS) else ''}"
+    f"format(datum.value / {1024**power}, '.3~r') + '{unit}'{' : ' if power < len(_UNITS) else ''}"
+    for power, unit in enumerate(_UNITS, start=1)
+)
+"""How an axis writes bytes, in the language of Vega expressions."""
+
 
 def write_chart(chart: Any, path: Path) -> None:
     """Draw an Altair chart into a file.
