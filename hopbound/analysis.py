@@ -10,8 +10,8 @@ from math import log2
 from typing import Any
 
 from hopbound.architecture import Architecture, Kind
-from hopbound.bounds import Limit, limits, prove
-from hopbound.bounds.first import Scale, first_impossible, scales
+from hopbound.bounds import Limit, Verdict, limits, prove
+from hopbound.bounds.first import FirstImpossible, Scale, first_hops, first_impossible, scales
 from hopbound.bounds.reach import mixer_reach
 from hopbound.bounds.recall import pairs_recallable
 from hopbound.catalog import KINDS, Model, ModelLayer
@@ -125,7 +125,8 @@ def analyze(
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise InputError(name, value, f"a whole number from {least} to {most}")
     architecture = model.architecture
-    impossible, silence, notes = _impossible(architecture, tight)
+    first = first_impossible(architecture)
+    impossible, silence, notes = _impossible(architecture, first, tight)
     found = ()
     if tight and impossible is not None and impossible.hops <= MOST_HOPS_SEARCHED:
         found = limits(architecture, impossible.hops, context)
@@ -136,7 +137,7 @@ def analyze(
         possible=_possible(model),
         impossible=impossible,
         silence=silence,
-        excess=scales(architecture, context),
+        excess=() if first is None else scales(architecture, first, context),
         limits=found,
         recall=_recall(architecture, values),
         window_reach=_window_reach(model.layers),
@@ -156,31 +157,39 @@ def _possible(model: Model) -> Possible:
     return Possible(hops=plan.hops, construction=plan.construction, conditions=tuple(said))
 
 
-def _impossible(architecture: Architecture, tight: bool) -> tuple[Impossible | None, str, tuple[str, ...]]:
+def _impossible(
+    architecture: Architecture, first: FirstImpossible | None, tight: bool
+) -> tuple[Impossible | None, str, tuple[str, ...]]:
     """The first impossible number of hops, else why there is none, and what is to be noted."""
-    first = first_impossible(architecture)
-    if first is None:
-        excluded = "; ".join(architecture.exclusions())
-        limit = architecture.length_limit
-        reason = excluded or f"the sizes hold up to {limit} tokens only, and the bounds begin beyond"
-        return None, f"the theorems do not speak of this stack: {reason}", ()
-    closed = Impossible(
-        hops=first.hops, theorem=first.theorem, source="closed form", log2_prompt_length=first.log2_length
-    )
-    if not tight:
-        return closed, "", ()
-    if first.hops > MOST_HOPS_SEARCHED:
-        return closed, "", (f"{first.hops} hops are too many for the search: the closed form stands",)
-    verdict = prove(architecture, first.hops)
-    if verdict.log2_prompt_length is None or verdict.log2_prompt_length >= first.log2_length:
-        return closed, "", ()
-    searched = Impossible(
-        hops=first.hops,
+    limit = architecture.length_limit
+    notes = () if limit is None else (f"the sizes hold up to {limit:,} tokens: nothing is claimed beyond",)
+    closed = None
+    if first is not None:
+        closed = Impossible(
+            hops=first.hops, theorem=first.theorem, source="closed form", log2_prompt_length=first.log2_length
+        )
+    hops = first_hops(architecture)
+    if hops is None:
+        return None, f"the theorems do not speak of this stack: {'; '.join(architecture.exclusions())}", notes
+    if tight and hops > MOST_HOPS_SEARCHED:
+        notes = (*notes, f"{hops:,} hops are too many for the search: the closed form stands")
+    elif tight:
+        closed = _shorter(closed, prove(architecture, hops))
+    silence = "" if closed else "the sizes of this stack hold for shorter prompts only than the bounds speak of"
+    return closed, silence, notes
+
+
+def _shorter(closed: Impossible | None, verdict: Verdict) -> Impossible | None:
+    """What the search found, where it is for fewer hops or for shorter prompts than the closed form."""
+    length = verdict.log2_prompt_length
+    if length is None or (closed and (closed.hops, closed.log2_prompt_length) <= (verdict.hops, length)):
+        return closed
+    return Impossible(
+        hops=verdict.hops,
         theorem=verdict.theorem,
-        source=verdict.source,
-        log2_prompt_length=verdict.log2_prompt_length,
+        source="search" if verdict.source == "search" else "closed form",
+        log2_prompt_length=length,
     )
-    return searched, "", ()
 
 
 def _recall(architecture: Architecture, values: int) -> Recall | None:
@@ -194,11 +203,10 @@ def _window_reach(layers: tuple[ModelLayer, ...]) -> int | None:
     """The reach of the layers that see a limited way back, were all others left out; None without such layers."""
     seen = []
     for layer in layers:
-        if layer.kinds not in (("window",), ("chunked",), ("conv",)):
-            continue
-        ways = [way for mixer in layer.layer.mixers if (way := mixer_reach(mixer))]
-        if ways:
-            seen.append(max(ways))
+        mixers = [mixer for mixer in layer.layer.mixers if mixer.kind is not Kind.POINTWISE]
+        ways = [mixer_reach(mixer) for mixer in mixers]
+        if ways and None not in ways:
+            seen.append(max(way for way in ways if way is not None))
     return sum(seen) if seen else None
 
 
@@ -277,7 +285,7 @@ def _layer(layer: ModelLayer) -> dict[str, Any]:
 
 
 def _impossible_part(analysis: Analysis) -> dict[str, Any]:
-    one = analysis.impossible
+    one, limit = analysis.impossible, analysis.model.architecture.length_limit
     if one is None:
         return {"hops": None, "log2_prompt_length": None, "reason": analysis.silence}
     return {
@@ -285,7 +293,8 @@ def _impossible_part(analysis: Analysis) -> dict[str, Any]:
         "log2_prompt_length": one.log2_prompt_length,
         "theorem": one.theorem,
         "source": one.source,
-        "certified_at_context": one.log2_prompt_length <= log2(analysis.context),
+        "certified_at_context": one.log2_prompt_length <= log2(analysis.context)
+        and (limit is None or analysis.context <= limit),
     }
 
 

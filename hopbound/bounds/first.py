@@ -12,7 +12,7 @@ from math import ceil, log2
 from hopbound.architecture import Architecture, LayerBits, runs
 from hopbound.bounds import closed_forms, counting, theorem_a, theorem_b
 
-STEPS = 64  # halvings of a scale: far below one part in 10^12
+ROUNDING = 1e-9  # relative, to which a scale is found, from above
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Scale:
 
     Attributes:
         knob: what is scaled: `state` (bits of the bounded layers), `width` (summaries of the full ones) or `both`.
-        factor: the actual size over the largest that is certified; None where not even one bit a layer is.
+        factor: the actual size over the largest that is certified, rounded up by at most one part in 10^9; None where
+            not even one bit a layer is.
     """
 
     knob: str
@@ -51,20 +52,29 @@ def first_impossible(architecture: Architecture) -> FirstImpossible | None:
 
     Returns:
         None where the theorems do not speak of the stack: a mixer of it is outside their model, or its sizes hold for
-        prompts shorter than the bound's only.
+        prompts shorter than the bounds' only.
     """
     if architecture.exclusions():
         return None
-    found = _first(architecture.layer_bits())
-    limit = architecture.length_limit
-    if found is None or (limit is not None and found.log2_length > log2(limit)):
+    return _first(architecture.layer_bits(), architecture.length_limit)
+
+
+def first_hops(architecture: Architecture) -> int | None:
+    """The smallest number of hops that some theorem speaks of, at whatever length; None where none does.
+
+    Args:
+        architecture: the stack.
+    """
+    if architecture.exclusions():
         return None
-    return found
+    found = _first(architecture.layer_bits(), None)
+    return None if found is None else found.hops
 
 
-def _first(readings: Sequence[tuple[LayerBits, ...]]) -> FirstImpossible | None:
+def _first(readings: Sequence[tuple[LayerBits, ...]], limit: int | None) -> FirstImpossible | None:
     found = [one for layers in readings for one in _of_reading(layers)]
-    return min(found, key=lambda one: (one.hops, one.log2_length), default=None)
+    within = [one for one in found if limit is None or one.log2_length <= log2(limit)]
+    return min(within, key=lambda one: (one.hops, one.log2_length), default=None)
 
 
 def _of_reading(layers: tuple[LayerBits, ...]) -> list[FirstImpossible]:
@@ -83,19 +93,20 @@ def _of_reading(layers: tuple[LayerBits, ...]) -> list[FirstImpossible]:
     return found
 
 
-def scales(architecture: Architecture, tokens: int) -> tuple[Scale, ...]:
+def scales(architecture: Architecture, first: FirstImpossible, tokens: int) -> tuple[Scale, ...]:
     """By what factors state, width, and both exceed what is certified, in closed form, on `tokens` tokens.
 
     Args:
         architecture: the stack.
+        first: as `first_impossible` gives it.
         tokens: the length in question, at least 1.
 
     Returns:
-        One entry for each of `state`, `width` and `both` that the stack has; none where no theorem speaks of it. A
-        factor of 1 or less means that the stack as it is is certified.
+        One entry for each of `state`, `width` and `both` that the stack has; none where its sizes do not hold for so
+        many tokens. A factor of 1 means that the stack as it is is certified.
     """
-    first = first_impossible(architecture)
-    if first is None:
+    limit = architecture.length_limit
+    if limit is not None and tokens > limit:
         return ()
     readings = architecture.layer_bits()
     kinds = {layer.kind for layer in readings[0] if layer.bits}
@@ -107,29 +118,35 @@ def scales(architecture: Architecture, tokens: int) -> tuple[Scale, ...]:
     )
 
 
+def scaled(layers: tuple[LayerBits, ...], turned: tuple[str, ...], factor: float) -> tuple[LayerBits, ...]:
+    """The layers with the bits of the turned kinds divided, rounded up: what holds something keeps at least one bit.
+
+    Args:
+        layers: a reading of a stack.
+        turned: `bounded`, `full` or both.
+        factor: at least 1.
+    """
+    return tuple(
+        LayerBits(one.kind, max(1, ceil(one.bits / factor))) if one.kind in turned and one.bits else one
+        for one in layers
+    )
+
+
 def _factor(
     readings: Sequence[tuple[LayerBits, ...]], turned: tuple[str, ...], hops: int, log2_tokens: float
 ) -> float | None:
     """The smallest factor by which the turned layers are divided until the bound holds; None if none is enough."""
-    largest = max(layer.bits for layers in readings for layer in layers if layer.kind in turned)
 
     def enough(factor: float) -> bool:
-        scaled = [
-            tuple(LayerBits(one.kind, max(1, ceil(one.bits / factor))) if one.kind in turned and one.bits else one
-                  for one in layers)
-            for layers in readings
-        ]  # fmt: skip
-        found = _first(scaled)
+        found = _first([scaled(layers, turned, factor) for layers in readings], None)
         return found is not None and found.hops <= hops and found.log2_length <= log2_tokens
 
     if enough(1.0):
         return 1.0
-    low, high = 1.0, float(largest)
+    low, high = 1.0, float(max(layer.bits for layers in readings for layer in layers if layer.kind in turned))
     if not enough(high):
         return None
-    for _ in range(STEPS):
+    while high > low * (1 + ROUNDING):
         middle = (low * high) ** 0.5
         low, high = (low, middle) if enough(middle) else (middle, high)
-        if high / low < 1 + 1e-9:
-            break
     return high

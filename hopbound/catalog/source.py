@@ -2,8 +2,10 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
 from hopbound.architecture import Defaults, parse_schedule
@@ -13,6 +15,8 @@ from hopbound.catalog.reader import read_config
 from hopbound.errors import InputError
 
 MAX_BYTES = 32 * 2**20
+MAX_DIGITS = 40
+MAX_DEPTH = 64  # of objects and lists in each other; what is deeper may be read but not shown in a message
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -27,10 +31,10 @@ def read_model(source: str, defaults: Defaults | None = None) -> Model:
         InputError: there is no such file, hub and network do not give it, or it cannot be understood.
     """
     path = Path(source)
-    if source.strip() and _is_path(path):
+    if source.strip() and _is_path(path):  # an empty name would be the folder one is in
         file = path / "config.json" if path.is_dir() else path
-        return read_config(read_object(file), source)
-    if _HUB_NAME.fullmatch(source):
+        return read_config(read_object(file), _printable(source))
+    if not source.endswith(".json") and _HUB_NAME.fullmatch(source):
         return _of_hub(source)
     if source.endswith(".json") or "/" in source or "\\" in source:
         raise InputError("model", source, "an existing config.json, a folder with one, or a schedule")
@@ -56,6 +60,11 @@ def _of_hub(name: str) -> Model:
     return read_config(read_object(file), name)
 
 
+def _printable(name: str) -> str:
+    """The name with `?` for what cannot be written: a file's name may be bytes that are no UTF-8."""
+    return name.encode(errors="replace").decode()
+
+
 def _is_path(path: Path) -> bool:
     try:
         return path.exists()
@@ -64,44 +73,65 @@ def _is_path(path: Path) -> bool:
 
 
 def read_object(file: Path) -> Any:
-    """The JSON of a file, which is read as strictly as it is written: no key twice, no infinities.
+    """The JSON of a file.
+
+    A key that is given two values is refused. NaN and infinities are read, because files on the hub hold them
+    (`"time_step_limit": [0.0, Infinity]`); no field that matters here takes one.
 
     Raises:
-        InputError: it cannot be read, is no JSON, or is larger than 32 MiB.
+        InputError: it cannot be read, is no JSON, is larger than 32 MiB, is nested more than 64 deep, or holds text
+            that is no Unicode.
     """
     try:
-        size = file.stat().st_size
-        if size > MAX_BYTES:
-            raise InputError("model", str(file), f"a file of at most {MAX_BYTES} bytes, not {size}")
-        text = file.read_text(encoding="utf-8")
+        with file.open("rb") as stream:  # no more than asked for: a device has no size and no end
+            read = stream.read(MAX_BYTES + 1)
+        if len(read) > MAX_BYTES:
+            raise InputError("model", str(file), f"a file of at most {MAX_BYTES} bytes")
+        text = read.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError("model", str(file), f"UTF-8 text ({error.reason} at byte {error.start})") from error
     except OSError as error:
         raise InputError("model", str(file), f"a file that can be read ({error.strerror or error})") from error
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_int=_bounded, parse_constant=_constant)
+        value = json.loads(text, object_pairs_hook=_unique, parse_int=_bounded)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
         said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InputError("model", str(file), f"JSON ({said})") from error
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        for word in level:
+            if isinstance(word, str) and _printable(word) != word:
+                raise InputError("model", str(file), f"Unicode text, not {word!r}")
+        level = [inner for one in level for inner in _inside(one)]
+    if level:
+        raise InputError("model", str(file), f"JSON (nested too deeply, more than {MAX_DEPTH} levels)")
+    return value
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    """What an object or a list holds, keys too."""
+    if isinstance(value, dict):
+        yield from value
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found and found[key] != value:
-            raise InputError(key, value, f"one value, it is given twice, first as {found[key]!r}")
+        if key in found and repr(found[key]) != repr(value):  # by their text: 1, 1.0 and true are equal
+            name = key if key.isprintable() else repr(key)
+            raise InputError(name, value, f"one value, it is given twice, first as {shown(found[key])}")
         found[key] = value
     return found
 
 
 def _bounded(digits: str) -> int | float:
-    return int(digits) if len(digits) <= 40 else float(digits)
-
-
-def _constant(word: str) -> float:
-    return {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": -float("inf")}[word]
+    """A whole number; a float where it is beyond what any field takes, and too long to be made an integer of."""
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 
 
 def _fetched(name: str) -> Path:
@@ -115,7 +145,6 @@ def _fetched(name: str) -> Path:
         from huggingface_hub.errors import (
             EntryNotFoundError,
             GatedRepoError,
-            HfHubHTTPError,
             LocalEntryNotFoundError,
             RepositoryNotFoundError,
         )
@@ -130,7 +159,7 @@ def _fetched(name: str) -> Path:
         except Exception:  # no network, a hub that is down: which kinds there are depends on the HTTP library
             return Path(hf_hub_download(name, "config.json", local_files_only=True))
         return Path(hf_hub_download(name, "config.json"))
-    except (EntryNotFoundError, HfHubHTTPError, OSError, ValueError) as error:
+    except Exception as error:  # of the hub, its network libraries, proxies, the disk: they share no other base
         remedies = {  # the narrower kinds first: some of them are kinds of others
             GatedRepoError: "a model that is open to you: accept its terms, then `hf auth login`",
             RepositoryNotFoundError: "a model on the hub, or a path that exists",
