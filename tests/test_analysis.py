@@ -6,17 +6,16 @@ from math import log2
 import pytest
 
 from hopbound.analysis import MAX_BATCH, MAX_CONTEXT, MOST_HOPS_SEARCHED, Analysis, analyze, document, total_bytes
-from hopbound.architecture import Defaults, Precisions
+from hopbound.architecture import Defaults
 from hopbound.bounds import check, limits, matches_schedule, prove
 from hopbound.bounds.reach import reach
 from hopbound.catalog import Model, read_config, read_model
 from hopbound.errors import InputError
 
-SMALL = Precisions.uniform(4)
 
-
-def model(schedule: str, precisions: Precisions = SMALL, head_dim: int = 4) -> Model:
-    return read_model(schedule, Defaults(heads=1, head_dim=head_dim), precisions)
+def model(schedule: str, head_dim: int = 4) -> Model:
+    """One head, four bits for everything."""
+    return read_model(schedule, Defaults(heads=1, head_dim=head_dim)).with_bits(every=4)
 
 
 def impossible_length(found: Analysis) -> float:
