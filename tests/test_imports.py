@@ -7,6 +7,7 @@ import os
 import pkgutil
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 
@@ -84,6 +85,20 @@ def test_bound_does_not_import_torch() -> None:
 
 def test_design_imports_nothing_heavy() -> None:
     assert heavy(loaded_after(command("design", "--hops", "2", "--context", "4096"))) == set()
+
+
+def test_analyze_imports_nothing_heavy(tmp_path: Path) -> None:
+    """Three files, each of another family, and nothing of them is run: no library of models, no numbers, no network."""
+    published = json.loads(files("hopbound.catalog").joinpath("published.json").read_text(encoding="utf-8"))
+    names = []
+    for entry in published:
+        if entry["model_type"] in ("qwen3_next", "jamba", "gpt_oss"):
+            names.append(str(tmp_path / f"{entry['model_type']}.json"))
+            Path(names[-1]).write_text(json.dumps(entry["config"]), encoding="utf-8")
+    for options in ((), ("--json",), ("--csv",)):
+        loaded = loaded_after(command("analyze", *names[:3], "--context", "131072", *options))
+        assert heavy(loaded) == set()
+        assert not {"transformers", "huggingface_hub", "requests", "httpx", "httpx2"} & loaded
 
 
 def test_verifying_a_certificate_imports_nothing_heavy(tmp_path: Path) -> None:
