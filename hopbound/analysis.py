@@ -4,7 +4,7 @@ Everything here is about the stack and not about trained weights: `possible` is 
 with these mixers (docs/constructions.md), `impossible` a theorem about all weights (docs/theory.md).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log2
 from typing import Any
@@ -82,7 +82,7 @@ class Analysis:
         possible: hops that can be built.
         impossible: the first number of hops that cannot be; None with a `silence`.
         silence: why nothing is impossible.
-        excess: by what factors the stack is too large to be certified at `context`.
+        excess: by what factors the stack is too large to be certified at `context`, in closed form.
         limits: the same by search, where it was asked for.
         recall: what the bounded layers can hold; None if there are none.
         window_reach: how far windows, chunks and convolutions see back together; None where none of them are.
@@ -130,6 +130,9 @@ def analyze(
     found = ()
     if tight and impossible is not None and impossible.hops <= MOST_HOPS_SEARCHED:
         found = limits(architecture, impossible.hops, context)
+    excess = () if first is None else scales(architecture, first, context)
+    if impossible is not None and _certified(impossible, architecture, context):
+        excess = tuple(replace(one, factor=1.0) for one in excess)  # the search may reach what the closed form does not
     return Analysis(
         model=model,
         context=context,
@@ -137,7 +140,7 @@ def analyze(
         possible=_possible(model),
         impossible=impossible,
         silence=silence,
-        excess=() if first is None else scales(architecture, first, context),
+        excess=excess,
         limits=found,
         recall=_recall(architecture, values),
         window_reach=_window_reach(model.layers),
@@ -190,6 +193,12 @@ def _shorter(closed: Impossible | None, verdict: Verdict) -> Impossible | None:
         source="search" if verdict.source == "search" else "closed form",
         log2_prompt_length=length,
     )
+
+
+def _certified(impossible: Impossible, architecture: Architecture, context: int) -> bool:
+    """Whether prompts of `context` tokens are long enough for the bound, and short enough for the stack's sizes."""
+    limit = architecture.length_limit
+    return impossible.log2_prompt_length <= log2(context) and (limit is None or context <= limit)
 
 
 def _recall(architecture: Architecture, values: int) -> Recall | None:
@@ -285,7 +294,7 @@ def _layer(layer: ModelLayer) -> dict[str, Any]:
 
 
 def _impossible_part(analysis: Analysis) -> dict[str, Any]:
-    one, limit = analysis.impossible, analysis.model.architecture.length_limit
+    one = analysis.impossible
     if one is None:
         return {"hops": None, "log2_prompt_length": None, "reason": analysis.silence}
     return {
@@ -293,8 +302,7 @@ def _impossible_part(analysis: Analysis) -> dict[str, Any]:
         "log2_prompt_length": one.log2_prompt_length,
         "theorem": one.theorem,
         "source": one.source,
-        "certified_at_context": one.log2_prompt_length <= log2(analysis.context)
-        and (limit is None or analysis.context <= limit),
+        "certified_at_context": _certified(one, analysis.model.architecture, analysis.context),
     }
 
 

@@ -72,7 +72,7 @@ def test_the_search_is_never_longer_and_its_certificate_holds(schedule: str) -> 
     else:
         assert tight.impossible == closed.impossible
     assert tight.limits == limits(one.architecture, tight.impossible.hops, 4096)
-    assert (tight.possible, tight.excess) == (closed.possible, closed.excess)
+    assert tight.possible == closed.possible
 
 
 def test_the_search_makes_two_hops_much_shorter() -> None:
@@ -83,6 +83,15 @@ def test_the_search_makes_two_hops_much_shorter() -> None:
     assert impossible_length(tight) <= log2(322)
     assert tight.impossible is not None
     assert (tight.impossible.theorem, tight.impossible.source) == ("A", "search")
+
+
+@pytest.mark.parametrize(("context", "certified"), [(300, False), (322, True), (4159, True), (4161, True)])
+def test_what_the_search_certifies_is_not_too_large(context: int, certified: bool) -> None:
+    one = model("linear full linear")
+    found = [document(analyze(one, context=context, tight=tight)) for tight in (False, True)]
+    for each, expected in zip(found, (context > 4160, certified), strict=True):
+        assert each["hops_impossible"]["certified_at_context"] is expected
+        assert [knob["factor"] == 1 for knob in each["excess"]] == [expected] * 3
 
 
 def test_what_is_too_deep_for_the_search_says_so() -> None:
