@@ -131,6 +131,16 @@ def test_many_full_layers_by_hand(L: int) -> None:
     assert first.log2_length == pytest.approx(log2(1000) + L * (L + 3) / 2 * log2(40 * (L + 1) * 7), rel=1e-11)
 
 
+def test_fewer_hops_come_before_shorter_prompts() -> None:
+    """After two full layers a state of 2^200 bits: B' takes its 4/3rd power, A' for a hop more the first."""
+    reading = (LayerBits("full", 2**8), LayerBits("full", 2**8), LayerBits("bounded", 2**200))
+    first = of(of_bits(reading))
+    assert (first.hops, first.theorem) == (2, "B'")
+    later = of(of_bits((LayerBits("bounded", 1), *reading)))
+    assert (later.hops, later.theorem) == (3, "A'")
+    assert later.log2_length < first.log2_length
+
+
 def test_of_two_readings_the_shorter_prompt_counts() -> None:
     """In parallel a bounded mixer stands before or after the full one: before the only one Theorem A, hop for hop."""
     small, large = LayerBits("bounded", 10), LayerBits("bounded", 1000)
