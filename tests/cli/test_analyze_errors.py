@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,7 +59,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise AssertionError("this asks the hub")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
+    for function in ("get_hf_file_metadata", "hf_hub_download"):
+        monkeypatch.setattr(huggingface_hub, function, refuse)
     return tmp_path
 
 
@@ -328,18 +329,46 @@ def test_an_option_out_of_range(options: str, field: str, work: Path, capsys: py
 RESPONSE: Any = SimpleNamespace(headers={}, request=None, status_code=0)
 
 
-def raising(error: Exception) -> Callable[..., str]:
-    def download(*_: object, **__: object) -> str:
-        raise error
+class Hub:
+    """The hub as its library shows it: what asking and loading raise, what lies in the cache."""
 
-    return download
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asking: Exception | None = None
+        self.loading: Exception | None = None
+        self.cached: Path | None = None
+        self.loaded: Path | None = None
+        monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", self.ask)
+        monkeypatch.setattr(huggingface_hub, "hf_hub_download", self.load)
+
+    def ask(self, url: str) -> None:
+        assert url.endswith("/resolve/main/config.json")
+        if self.asking is not None:
+            raise self.asking
+
+    def load(self, name: str, file: str, *, local_files_only: bool = False) -> str:
+        assert file == "config.json"
+        if self.cached is not None:
+            return str(self.cached)
+        if local_files_only:
+            raise errors.LocalEntryNotFoundError("Cannot find the requested files\nin the disk cache")
+        if self.loading is not None:
+            raise self.loading
+        return str(self.loaded)
 
 
+@pytest.fixture
+def hub(work: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    assert contents(work) == {}
+    return Hub(monkeypatch)
+
+
+NO_NETWORK = "expected a network, or a local file: the hub cannot be reached and config.json is not in its cache"
 HUB = [
-    (errors.LocalEntryNotFoundError("An error happened\nwhile trying"), "expected a network, or a local file"),
     (errors.RepositoryNotFoundError("404\nnot found", response=RESPONSE), "a model on the hub, or a path that exists"),
     (errors.GatedRepoError("403 gated", response=RESPONSE), "accept its terms, then `hf auth login`"),
     (errors.RemoteEntryNotFoundError("404 no file", response=RESPONSE), "expected a model with a config.json"),
+]
+NETWORK = [
     (errors.HfHubHTTPError("500\nInternal error", response=RESPONSE), "expected a model that the hub gives (500)"),
     (errors.HFValidationError("Repo id must be short"), "a model that the hub gives (Repo id must be short)"),
     (errors.OfflineModeIsEnabled("offline"), "a model that the hub gives (offline)"),
@@ -349,15 +378,51 @@ HUB = [
 ]
 
 
+LOST = (errors.LocalEntryNotFoundError("An error happened\nwhile trying"), NO_NETWORK)
+
+
 @pytest.mark.parametrize(("error", "said"), HUB, ids=lambda value: type(value).__name__)
 def test_what_the_hub_refuses(
-    error: Exception, said: str, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    error: Exception, said: str, hub: Hub, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line that says what to do, whatever the libraries below raise."""
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", raising(error))
+    hub.asking = error
     line = refused("owner/no-such-model", work, capsys)
     assert line.startswith("model: got 'owner/no-such-model', expected ")
     assert said in line
+
+
+@pytest.mark.parametrize("error", [error for error, _ in NETWORK], ids=lambda error: type(error).__name__)
+def test_where_the_hub_does_not_answer(
+    error: Exception, hub: Hub, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the libraries below raise: a file of the cache if there is one, else what to do."""
+    hub.asking = error
+    assert NO_NETWORK in refused("owner/no-such-model", work, capsys)
+    hub.cached = work / "cached"
+    hub.cached.write_text(json.dumps(LLAMA), encoding="utf-8")
+    assert hopbound("analyze owner/no-such-model", capsys).code == 0
+
+
+@pytest.mark.parametrize(("error", "said"), [*HUB, *NETWORK, LOST], ids=lambda value: type(value).__name__)
+def test_what_goes_wrong_while_loading(
+    error: Exception, said: str, hub: Hub, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.loading = error
+    assert said in refused("owner/no-such-model", work, capsys)
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_a_model_that_comes_with_the_package_needs_no_hub(
+    verified: bool, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    published = json.loads(files("hopbound.catalog").joinpath("published.json").read_text(encoding="utf-8"))
+    entry = next(one for one in published if one["verified"] is verified and " " not in one["name"])
+    hub.asking = errors.OfflineModeIsEnabled("offline")
+    (model,) = hopbound(f"analyze {entry['name']} --json", capsys).json["models"]
+    assert model["name"] == entry["name"]
+    assert model["full_layers"] == entry["expected"]["full_layers"]
+    assert model["notes"][0].startswith("not from the hub, which does not give the file")
+    assert ("not all of them verified" in model["notes"][0]) is not verified
 
 
 def test_without_the_hubs_library(
@@ -367,21 +432,12 @@ def test_without_the_hubs_library(
     assert "huggingface_hub is not installed" in refused("owner/no-such-model", work, capsys)
 
 
-def test_a_file_of_the_hub_is_read_like_any_other(
-    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def download(name: str, file: str) -> str:
-        asked.append((name, file))
-        return str(work / "cached")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    (work / "cached").write_text(json.dumps(LLAMA), encoding="utf-8")
+def test_a_file_of_the_hub_is_read_like_any_other(hub: Hub, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hub.loaded = work / "cached"
+    hub.loaded.write_text(json.dumps(LLAMA), encoding="utf-8")
     (model,) = hopbound("analyze owner/a-model --json", capsys).json["models"]
     assert (model["name"], model["model_type"]) == ("owner/a-model", "llama")
-    assert asked == [("owner/a-model", "config.json")]
-    (work / "cached").write_text("no JSON")
+    hub.loaded.write_text("no JSON")
     assert "expected JSON" in refused("owner/a-model", work, capsys)
 
 
