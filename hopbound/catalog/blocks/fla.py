@@ -1,14 +1,46 @@
 """Mixers under the names of flash-linear-attention's config files, which say more of a mixer than transformers' do."""
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, isclose
+from typing import Literal
 
 from hopbound.architecture import MixerSpec, mixer_spec
 from hopbound.catalog.blocks.recurrent import whole, with_shifts
-from hopbound.catalog.fields import Fields
+from hopbound.catalog.fields import ABSENT, Fields
 from hopbound.catalog.model import Block
 
 CONV_SIZE = 4
+
+
+def scaled(fields: Fields, total: int, *names: str, derived: float = 1.0) -> int:
+    """A width times a factor that a field gives.
+
+    Args:
+        fields: of the layer.
+        total: the width.
+        names: of the field.
+        derived: the factor where the file does not give it.
+
+    Raises:
+        InputError: it is no factor, or the product is no whole number.
+    """
+    factor = fields.real(*names, derived=derived)
+    product = round(total * factor)
+    if product < 1 or not isclose(total * factor, product):
+        raise fields.error(names[0], factor, f"a factor that makes a whole number of {total}")
+    return fields.checked(names[0], product)
+
+
+def unless_null(fields: Fields, name: str, default: int) -> int | None:
+    """A whole number whose null means something else (None) than its absence, for which the class has a default.
+
+    Raises:
+        InputError: it is no whole number of at least 1.
+    """
+    if fields.find(name)[1] is ABSENT:
+        fields.notes.assume(f"{fields.path}{name}", default)
+        return default
+    return fields.maybe(name)
 
 
 def short_convolution(fields: Fields, mixer: MixerSpec, channels: int, *, default: bool) -> Block:
@@ -29,31 +61,43 @@ class Expanded:
         heads: their number where the file does not say.
         expand_k: the fraction of the keys.
         expand_v: the fraction of the values.
-        conv: whether there is a short convolution unless the file says otherwise.
+        conv: whether there is a short convolution unless the file says otherwise; None: the class has none.
     """
 
     name: str
     heads: int
     expand_k: float = 1.0
     expand_v: float = 1.0
-    conv: bool = False
+    conv: bool | None = None
 
     def __call__(self, fields: Fields) -> Block:
         """The block of one layer."""
         width, heads = fields.number("hidden_size"), fields.number("num_heads", derived=self.heads)
-        keys = int(width * fields.real("expand_k", "exapnd_k", derived=self.expand_k))
-        values = int(width * fields.real("expand_v", "exapnd_v", derived=self.expand_v))
+        keys = scaled(fields, width, "expand_k", "exapnd_k", derived=self.expand_k)
+        values = scaled(fields, width, "expand_v", "exapnd_v", derived=self.expand_v)
         dims = {
             "head_dim": whole(fields, "num_heads", keys, heads),
             "value_dim": whole(fields, "num_heads", values, heads),
         }
-        groups = heads // fields.number("num_kv_heads", derived=heads)
         if self.name == "recurrence":
             mixer = mixer_spec("recurrence", {"state": keys * dims["value_dim"], "channels": max(keys, values)})
         else:
             mixer = mixer_spec(self.name, {"heads": heads, **dims})
-        channels = 2 * keys + values if groups <= 1 else 2 * (keys // groups) + values // groups
+        channels = grouped_channels(fields, keys, values, heads)
+        if self.conv is None:
+            return Block(mixers=(mixer,))
         return short_convolution(fields, mixer, channels, default=self.conv)
+
+
+def grouped_channels(fields: Fields, keys: int, values: int, heads: int) -> int:
+    """Channels of the convolutions of queries, keys and values, of which heads may share keys and values.
+
+    Raises:
+        InputError: `num_kv_heads` is no divisor of the heads.
+    """
+    kv_heads = fields.number("num_kv_heads", derived=heads)
+    groups = whole(fields, "num_kv_heads", heads, kv_heads)
+    return keys + keys // groups + values // groups
 
 
 @dataclass(frozen=True)
@@ -65,27 +109,29 @@ class DeltaHeads:
         heads: their number where the file does not say.
         head_dim: their dimension where the file does not say.
         expand_v: the value dimension over the key dimension.
-        diagonal: whether a preconditioner of a number a key channel is kept too.
+        shared: whether `num_v_heads` value heads may share fewer key heads.
+        diagonal: of which heads a preconditioner, a number a key channel, is kept too.
     """
 
     name: str
     heads: int
     head_dim: int
     expand_v: float
-    diagonal: bool = False
+    shared: bool = True
+    diagonal: Literal["", "keys", "values"] = ""
 
     def __call__(self, fields: Fields) -> Block:
         """The block of one layer."""
         keys = fields.number("num_heads", derived=self.heads)
-        heads = fields.number("num_v_heads", derived=keys)
+        heads = fields.number("num_v_heads", derived=keys) if self.shared else keys
         if heads % keys:
             raise fields.error("num_v_heads", heads, f"a multiple of num_heads={keys}")
         dim = fields.number("head_dim", derived=self.head_dim)
-        value = fields.checked("expand_v", int(dim * fields.real("expand_v", derived=self.expand_v)))
-        steps = fields.number("num_householder", derived=2) if self.name == "deltaproduct" else 1
+        value = scaled(fields, dim, "expand_v", derived=self.expand_v)
+        steps = fields.number("num_householder", derived=1) if self.name == "deltaproduct" else 1
         sizes = {"heads": heads, "key_heads": keys, "head_dim": dim, "value_dim": value}
         if self.name == "recurrence":
-            state = heads * dim * value + (heads * dim if self.diagonal else 0)
+            state = heads * dim * value + {"": 0, "keys": keys, "values": heads}[self.diagonal] * dim
             mixer = mixer_spec("recurrence", {"state": state, "channels": heads * max(dim, value)})
         elif self.name == "deltaproduct":
             mixer = mixer_spec(self.name, {**sizes, "steps": steps})
@@ -96,51 +142,76 @@ class DeltaHeads:
 
 
 def hgrn(fields: Fields) -> Block:
-    """HGRN: a gated average of each channel."""
-    channels = int(fields.number("hidden_size") * fields.real("expand_ratio", derived=1.0))
-    mixer = mixer_spec("recurrence", {"state": fields.checked("expand_ratio", channels), "channels": channels})
-    return short_convolution(fields, mixer, channels, default=False)
+    """HGRN: a gated average of each channel, with convolutions of its input and of its forget gate."""
+    channels = scaled(fields, fields.number("hidden_size"), "expand_ratio")
+    mixer = mixer_spec("recurrence", {"state": channels, "channels": channels})
+    return short_convolution(fields, mixer, 2 * channels, default=False)
+
+
+def _expansion(fields: Fields, width: int) -> tuple[int, int]:
+    """Heads, and the key channels of each: one follows from the other where it is null.
+
+    Raises:
+        InputError: neither is given, or one does not divide the width.
+    """
+    ratio, heads = unless_null(fields, "expand_ratio", 128), fields.maybe("num_heads")
+    if heads is None:
+        if ratio is None:
+            raise fields.error("expand_ratio", None, "a whole number, as num_heads is null too")
+        heads = whole(fields, "expand_ratio", width, ratio)
+    return heads, ratio if ratio is not None else whole(fields, "num_heads", width, heads)
 
 
 def hgrn2(fields: Fields) -> Block:
     """HGRN 2: heads of the expansion's width."""
-    width, ratio = fields.number("hidden_size"), fields.number("expand_ratio", derived=128)
-    heads = fields.maybe("num_heads")
-    if heads is None:
-        heads = whole(fields, "expand_ratio", width, ratio)
+    width = fields.number("hidden_size")
+    heads, ratio = _expansion(fields, width)
     mixer = mixer_spec(
         "hgrn2", {"heads": heads, "head_dim": ratio, "value_dim": whole(fields, "num_heads", width, heads)}
     )
     return short_convolution(fields, mixer, 2 * heads * ratio + width, default=False)
 
 
-def slots(fields: Fields) -> Block:
-    """Slots of keys and of values (ABC, GSA, Raven)."""
-    width = fields.number("hidden_size")
-    keys = int(width * fields.real("expand_k", "exapnd_k", derived=0.5))
-    values = int(width * fields.real("expand_v", "exapnd_v", derived=1.0))
-    state = fields.number("num_slots") * (keys + values)
-    mixer = mixer_spec("recurrence", {"state": state, "channels": max(keys, values)})
-    return short_convolution(fields, mixer, 2 * keys + values, default=False)
+@dataclass(frozen=True)
+class Slots:
+    """Slots of keys and of values (ABC, GSA, Raven).
+
+    Attributes:
+        expand_k: the fraction of the keys where the file does not say.
+        conv: whether the class has short convolutions.
+    """
+
+    expand_k: float = 1.0
+    conv: bool = True
+
+    def __call__(self, fields: Fields) -> Block:
+        """The block of one layer; every head has slots of its own."""
+        width, heads = fields.number("hidden_size"), fields.number("num_heads", derived=4)
+        keys = scaled(fields, width, "expand_k", "exapnd_k", derived=self.expand_k)
+        values = scaled(fields, width, "expand_v", "exapnd_v")
+        key_dim = whole(fields, "num_heads", keys, heads)
+        whole(fields, "num_heads", values, heads)
+        slots = unless_null(fields, "num_slots", 64) or key_dim
+        mixer = mixer_spec("recurrence", {"state": slots * (keys + values), "channels": max(keys, values)})
+        channels = grouped_channels(fields, keys, values, heads)
+        return short_convolution(fields, mixer, channels, default=False) if self.conv else Block(mixers=(mixer,))
 
 
 def lightnet(fields: Fields) -> Block:
     """LightNet: a matrix a head and a normaliser a key channel."""
     width = fields.number("hidden_size")
-    ratio = fields.number("expand_ratio", derived=128)
-    heads = fields.maybe("num_heads")
-    if heads is None:
-        heads = whole(fields, "expand_ratio", width, ratio)
+    heads, ratio = _expansion(fields, width)
     keys = heads * ratio
     state = keys * whole(fields, "num_heads", width, heads) + keys
-    return Block(mixers=(mixer_spec("recurrence", {"state": state, "channels": max(keys, width)}),))
+    mixer = mixer_spec("recurrence", {"state": state, "channels": max(keys, width)})
+    return short_convolution(fields, mixer, 2 * keys + width, default=False)
 
 
 def rwkv6(fields: Fields) -> Block:
     """RWKV-6."""
     width, heads = fields.number("hidden_size"), fields.number("num_heads", derived=4)
-    keys = int(width * fields.real("expand_k", derived=0.5))
-    values = int(width * fields.real("expand_v", derived=1.0))
+    keys = scaled(fields, width, "expand_k", derived=0.5)
+    values = scaled(fields, width, "expand_v")
     sizes = {
         "heads": heads,
         "head_dim": whole(fields, "num_heads", keys, heads),
@@ -152,7 +223,7 @@ def rwkv6(fields: Fields) -> Block:
 def rwkv7(fields: Fields) -> Block:
     """RWKV-7: the head dimension counts, whatever the file says of the number of heads."""
     width = fields.number("hidden_size")
-    dim = fields.maybe("head_dim")
+    dim = unless_null(fields, "head_dim", 64)
     if dim is None:
         heads = fields.number("num_heads")
         dim = whole(fields, "num_heads", width, heads)
@@ -160,83 +231,87 @@ def rwkv7(fields: Fields) -> Block:
     told = fields.maybe("num_heads")
     if told is not None and told != heads:
         fields.notes.say(f"num_heads={told} is not used: head_dim={dim} makes {heads} heads")
-    value = dim
-    given = fields.raw.get("value_dim")
-    if isinstance(given, list):
-        wide = fields.numbers("value_dim", least=1) or []
-        if fields.index >= len(wide):
-            raise fields.error("value_dim", f"{len(wide)} numbers", f"one for layer {fields.index}")
-        value = whole(fields, "value_dim", wide[fields.index], heads)
-    elif given is not None:
-        value = whole(fields, "value_dim", fields.number("value_dim"), heads)
+    value = whole(fields, "value_dim", _value_width(fields, width), heads)
     return with_shifts(mixer_spec("rwkv7", {"heads": heads, "head_dim": dim, "value_dim": value}), width)
 
 
+def _value_width(fields: Fields, width: int) -> int:
+    """RWKV-7's value channels: the hidden width, one number, or a number a layer.
+
+    Raises:
+        InputError: it is none of these, or a list that does not have a number for each layer.
+    """
+    given = fields.raw.get("value_dim")
+    if given is None:
+        return width
+    if not isinstance(given, list):
+        return fields.number("value_dim")
+    listed, layers = fields.numbers("value_dim", least=1) or [], fields.number("num_hidden_layers")
+    if len(listed) != layers:
+        raise fields.error("value_dim", f"{len(listed)} numbers", f"{layers} numbers, one a layer")
+    return listed[fields.index]
+
+
 def mesa_net(fields: Fields) -> Block:
-    """MesaNet: key by key and key by value matrices."""
-    heads, dim = fields.number("num_heads"), fields.number("head_dim", derived=128)
-    value = fields.checked("expand_v", int(dim * fields.real("expand_v", derived=1.0)))
-    mixer = mixer_spec("recurrence", {"state": heads * dim * (dim + value), "channels": heads * max(dim, value)})
-    return short_convolution(fields, mixer, 2 * heads * dim, default=True)
+    """MesaNet: key by key and key by value matrices, and convolutions of queries and keys in every case."""
+    heads, dim = fields.number("num_heads", derived=16), fields.number("head_dim", derived=128)
+    mixer = mixer_spec("recurrence", {"state": 2 * heads * dim * dim, "channels": heads * dim})
+    sizes = {"channels": 2 * heads * dim, "kernel": fields.number("conv_size", derived=CONV_SIZE)}
+    return Block.beside((mixer,), mixer_spec("conv", sizes))
 
 
 def memories(fields: Fields) -> Block:
     """Mixture of memories: a delta rule's matrix for each memory, and one that all share."""
     heads, dim = fields.number("num_heads", derived=4), fields.number("head_dim", derived=256)
     count = fields.number("num_memories", derived=4) + fields.flag("shared_mem", derived=True)
-    value = fields.checked("expand_v", int(dim * fields.real("expand_v", derived=1.0)))
+    value = scaled(fields, dim, "expand_v")
     sizes = {"state": count * heads * dim * value, "channels": heads * max(dim, value)}
     channels = count * heads * (2 * dim + value)
     return short_convolution(fields, mixer_spec("recurrence", sizes), channels, default=True)
 
 
 def rodimus(fields: Fields) -> Block:
-    """Rodimus: an inner width of twice the hidden one, rounded up to a multiple of 8."""
-    inner = ceil(2 * fields.number("hidden_size") / 8) * 8
+    """Rodimus: twice the hidden width, rounded up to a multiple of 8; with a window beside it in the plus."""
+    width = fields.number("hidden_size")
+    inner = ceil(2 * width / 8) * 8
     ratio = fields.number("expand_ratio", derived=64)
     mixer = mixer_spec("recurrence", {"state": inner * ratio, "channels": inner})
-    sizes = {"channels": inner, "kernel": fields.number("conv_size", derived=CONV_SIZE)}
-    conv = mixer_spec("conv", sizes)
-    return Block.beside((mixer,), conv)
+    block = short_convolution(fields, mixer, inner, default=True)
+    kind = fields.one_of("block_type", fields.text("block_type") or "rodimus_plus", ("rodimus", "rodimus_plus"))
+    if kind == "rodimus":
+        return block
+    place = fields.child("ska_attn")
+    if place is None:
+        raise fields.error("ska_attn", None, "an object with `num_heads`, as block_type is rodimus_plus")
+    heads, wide = place.number("num_heads"), unless_null(place, "window_size", 1024)
+    # One key is shared by all heads, each of which has values of its own.
+    sizes = {"heads": heads, "kv_heads": 1, "head_dim": whole(place, "num_heads", width, heads), "value_dim": width}
+    shared = mixer_spec("full", sizes) if wide is None else mixer_spec("window", {**sizes, "w": wide})
+    return Block(mixers=(*block.mixers, shared), helpers=block.helpers)
+
+
+def mamba3(fields: Fields) -> Block:
+    """Mamba-3: state, rotation angles, and the last key (one a rank) and value of each head."""
+    inner = scaled(fields, fields.number("hidden_size"), "expand", derived=2.0)
+    dim, state = fields.number("head_dim", derived=64), fields.number("state_size", derived=128)
+    heads = whole(fields, "head_dim", inner, dim)
+    told = fields.maybe("num_heads")
+    if told is not None and told != heads:
+        raise fields.error("num_heads", told, f"expand * hidden_size / head_dim = {heads}")
+    angles = scaled(fields, state, "rope_fraction", derived=0.5) // 2
+    rank = fields.number("mimo_rank", derived=4) if fields.flag("is_mimo", derived=False) else 1
+    held = heads * (dim * state + angles + rank * state + dim)
+    return Block(mixers=(mixer_spec("recurrence", {"state": held, "channels": inner}),))
 
 
 def log_linear_mamba2(fields: Fields) -> Block:
     """Log-linear Mamba-2: a state for each power of two of the context that the file gives."""
     context = fields.number("max_position_embeddings", derived=2048)
-    heads, dim, state = fields.number("num_heads"), fields.number("head_dim"), fields.number("state_size")
+    heads, dim = fields.number("num_heads", derived=64), fields.number("head_dim", derived=64)
+    state = fields.number("state_size", derived=128)
     levels = context.bit_length() + 1
     fields.notes.say(f"{levels} levels of state: enough for the {context} tokens of max_position_embeddings")
     mixer = mixer_spec("loglinear", {"heads": heads, "head_dim": state, "value_dim": dim, "levels": levels})
     channels = heads * dim + 2 * fields.number("n_groups", derived=1) * state
     conv = mixer_spec("conv", {"channels": channels, "kernel": fields.number("conv_kernel", derived=CONV_SIZE)})
     return Block.beside((mixer,), conv)
-
-
-def attention(fields: Fields, name: str = "full") -> Block:
-    """Softmax attention over the whole past, or over `window_size` tokens where that is given."""
-    width = fields.number("hidden_size")
-    heads = fields.number("num_heads", "num_attention_heads")
-    kv_heads = fields.number("num_kv_heads", "num_key_value_heads", derived=heads)
-    if heads % kv_heads:
-        raise fields.error("num_kv_heads", kv_heads, f"a divisor of num_heads={heads}")
-    dim = fields.maybe("head_dim") or whole(fields, "num_heads", width, heads)
-    sizes = {"heads": heads, "kv_heads": kv_heads, "head_dim": dim}
-    wide = fields.maybe("window_size")
-    if wide is not None and name == "full":
-        return Block(mixers=(mixer_spec("window", {**sizes, "w": wide}),))
-    if name == "path":
-        conv = mixer_spec("conv", {"channels": kv_heads * dim, "kernel": fields.number("conv_size", derived=3)})
-        gated = fields.flag("use_forget_gate", derived=False)
-        core = mixer_spec("path" if gated else "full", sizes)
-        return Block.beside((core,), conv)
-    return Block(mixers=(mixer_spec(name, sizes),))
-
-
-def forgetting(fields: Fields) -> Block:
-    """Attention with a forget gate."""
-    return attention(fields, "fox")
-
-
-def path(fields: Fields) -> Block:
-    """Attention whose positions are products of reflections."""
-    return attention(fields, "path")

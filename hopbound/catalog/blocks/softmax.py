@@ -162,14 +162,3 @@ def latent_window(fields: Fields) -> Block:
     width = fields.number("sliding_window")
     given = {"heads": sizes["heads"], "kv_heads": 1, "head_dim": sizes["rope_dim"], "value_dim": sizes["latent"]}
     return Block(mixers=(mixer_spec("window", {**given, "w": width}),))
-
-
-def expanded_latent(fields: Fields) -> Block:
-    """Latent attention as flash-linear-attention caches it: keys and values of every head, not the latent."""
-    key = fields.number("qk_nope_head_dim", derived=128) + fields.number("qk_rope_head_dim", derived=64)
-    sizes = {
-        "heads": fields.number("num_heads"),
-        "head_dim": key,
-        "value_dim": fields.number("v_head_dim", derived=128),
-    }
-    return Block(mixers=(mixer_spec("full", sizes),))

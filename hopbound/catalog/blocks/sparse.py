@@ -131,30 +131,3 @@ class IndexedBlocks:
             "index_dim": fields.number(self.index_dim),
         }
         return Block(mixers=(mixer_spec("indexed", sizes),))
-
-
-@dataclass(frozen=True)
-class SparseInCompute:
-    """Block-sparse attention of flash-linear-attention, which caches every token.
-
-    Attributes:
-        name: `moba` or `nsa`.
-    """
-
-    name: Literal["moba", "nsa"]
-
-    def __call__(self, fields: Fields) -> Block:
-        """The block of one layer."""
-        heads = fields.number("num_heads", "num_attention_heads")
-        sizes = {"heads": heads, "kv_heads": fields.number("num_kv_heads", "num_key_value_heads", derived=heads)}
-        width = fields.number("hidden_size")
-        sizes["head_dim"] = fields.number("head_dim", derived=width // heads or None)
-        if self.name == "nsa":
-            sizes |= {"k": fields.number("block_counts", derived=16), "block": fields.number("block_size", derived=64)}
-            sizes["w"] = fields.number("window_size", derived=512)
-        else:
-            sizes |= {
-                "k": fields.number("moba_topk", derived=3),
-                "block": fields.number("moba_chunk_size", derived=4096),
-            }
-        return Block(mixers=(mixer_spec(self.name, sizes),))

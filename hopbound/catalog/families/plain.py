@@ -12,7 +12,7 @@ TWO_SIDED = "an encoder that can be used as a decoder: read as the causal decode
 CROSS = "the decoder alone: its attention to the encoder's output is not part of the stack"
 
 DECODERS = """
-apertus apertus1p5_text arcee aria_text bitnet cohere diffllama ernie4_5 ernie4_5_moe exaone
+apertus apertus1p5_text arcee aria_text cohere diffllama ernie4_5 ernie4_5_moe exaone
 flex_olmo gemma glm glm4 glm4_moe granite granitemoe granitemoeshared helium hunyuan_v1_dense
 hunyuan_v1_moe hy_v3 hyperclovax internlm3 iquestcoder jais2 llama minimax_m2 mllama_text_model
 nanochat nemotron olmo olmo2 olmoe phi sarvam_moe seed_oss solar_open stablelm emu3_text_model

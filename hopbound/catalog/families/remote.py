@@ -1,43 +1,57 @@
 """Families that have no class in transformers: released files of other code bases."""
 
 from hopbound.architecture import mixer_spec
-from hopbound.catalog.blocks.recurrent import Mamba, Mamba2
+from hopbound.catalog.blocks.recurrent import Mamba, Mamba2, whole
 from hopbound.catalog.families.family import Family
 from hopbound.catalog.fields import Fields
 from hopbound.catalog.model import Block
-from hopbound.catalog.schedules import FULL, LINEAR, Words, all_alike
+from hopbound.catalog.schedules import FULL, LINEAR, SLIDING, Words, all_alike
 from hopbound.catalog.schedules.way import counted
 
 
-def block_configs(fields: Fields, layers: int | None) -> Words | None:
-    """Nemotron-NAS: an object a layer, whose `attention` may be left out or replaced."""
+def _attentions(fields: Fields) -> list[Fields]:
+    """Nemotron-NAS: the `attention` of each layer's object.
+
+    Raises:
+        InputError: there is no such list, or an entry has none.
+    """
     blocks = fields.items("block_configs")
     if blocks is None:
         raise fields.error("block_configs", None, "a list of objects, one a layer")
-    n = counted(fields, layers)
-    if len(blocks) != n:
-        raise fields.error("block_configs", f"{len(blocks)} objects", f"{n} objects, one a layer")
-    words = []
+    found = []
     for at, block in enumerate(blocks):
         attention = block.get("attention") if isinstance(block, dict) else None
         if not isinstance(attention, dict):
             raise fields.error(f"block_configs[{at}]", block, "an object with `attention`")
-        place = Fields(attention, fields.notes, path=f"{fields.path}block_configs[{at}].attention.")
-        gone = place.flag("no_op", derived=False) or place.flag("replace_with_linear", derived=False)
-        words.append("mlp" if gone else FULL)
+        found.append(Fields(attention, fields.notes, path=f"{fields.path}block_configs[{at}].attention."))
+    return found
+
+
+def block_configs(fields: Fields, layers: int | None) -> Words | None:
+    """Nemotron-NAS: an object a layer, whose `attention` may be left out, replaced, or over a window."""
+    n, words = counted(fields, layers), []
+    for place in _attentions(fields):
+        gone = place.flag("no_op", derived=False), place.flag("replace_with_linear", derived=False)
+        words.append("mlp" if any(gone) else FULL if place.maybe("window_length") is None else SLIDING)
+    if len(words) != n:
+        raise fields.error("block_configs", f"{len(words)} objects", f"{n} objects, one a layer")
     return Words(tuple(words), "block_configs", True)
 
 
 def searched_attention(fields: Fields) -> Block:
     """Nemotron-NAS: how many query heads share a key-value head differs from layer to layer."""
-    entry = (fields.items("block_configs") or [])[fields.index]["attention"]
-    place = Fields(entry, fields.notes, path=f"{fields.path}block_configs[{fields.index}].attention.")
+    place = _attentions(fields)[fields.index]
     heads, group = fields.number("num_attention_heads"), place.number("n_heads_in_group")
-    width = fields.number("hidden_size")
-    if heads % group or width % heads:
+    if heads % group:
         raise place.error("n_heads_in_group", group, f"a divisor of num_attention_heads={heads}")
-    sizes = {"heads": heads, "kv_heads": heads // group, "head_dim": width // heads}
-    return Block(mixers=(mixer_spec("full", sizes),))
+    dim = fields.maybe("head_dim") or whole(fields, "num_attention_heads", fields.number("hidden_size"), heads)
+    sizes = {"heads": heads, "kv_heads": heads // group, "head_dim": dim}
+    wide, first = place.maybe("window_length"), place.maybe("num_sink_tokens", least=0)
+    if wide is None:
+        return Block(mixers=(mixer_spec("full", sizes),))
+    if first:
+        return Block(mixers=(mixer_spec("longformer", {**sizes, "w": wide, "global_tokens": first}),))
+    return Block(mixers=(mixer_spec("window", {**sizes, "w": wide}),))
 
 
 def state_spaces(fields: Fields) -> Block:
@@ -78,7 +92,7 @@ MAMBA_SSM = "mamba_ssm"
 REMOTE_FAMILIES = (
     Family(
         types=("nemotron-nas",),
-        layers={FULL: searched_attention},
+        layers={FULL: searched_attention, SLIDING: searched_attention},
         schedule=(block_configs,),
     ),
     Family(
