@@ -5,7 +5,7 @@ from hopbound.catalog.blocks.recurrent import Mamba, Mamba2, whole
 from hopbound.catalog.families.family import Family
 from hopbound.catalog.fields import Fields
 from hopbound.catalog.model import Block
-from hopbound.catalog.schedules import FULL, LINEAR, SLIDING, Words, all_alike
+from hopbound.catalog.schedules import FULL, LINEAR, SLIDING, Words, all_alike, marked
 from hopbound.catalog.schedules.way import counted
 
 
@@ -67,24 +67,35 @@ def state_spaces(fields: Fields) -> Block:
         given = Fields(flat | {"state_size": inner.number("d_state", derived=16)}, fields.notes)
         return Mamba(expand="expand", state="state_size", conv="conv_kernel")(given)
     dim = inner.number("headdim", derived=64)
-    width = flat["expand"] * flat["hidden_size"]
-    if width % dim:
-        raise inner.error("headdim", dim, f"a divisor of {width}")
+    width = inner.maybe("d_ssm")
+    if width is None:
+        width = flat["expand"] * flat["hidden_size"]
+    heads = whole(inner, "headdim", width, dim)
     flat |= {
         "state_size": inner.number("d_state", derived=128),
         "n_groups": inner.number("ngroups", derived=1),
         "head_dim": dim,
-        "num_heads": width // dim,
+        "num_heads": heads,
     }
     mixer = Mamba2(heads="num_heads", head_dim="head_dim", state="state_size", groups="n_groups", conv="conv_kernel")
     return mixer(Fields(flat, fields.notes))
 
 
-def state_spaces_schedule(fields: Fields, layers: int | None) -> Words | None:
-    """All layers are recurrent unless `attn_layer_idx` names some."""
-    if fields.items("attn_layer_idx"):
-        raise fields.error("attn_layer_idx", fields.raw["attn_layer_idx"], "none: attention of mamba_ssm is not read")
-    return all_alike(LINEAR)(fields, layers)
+def beside_state_spaces(fields: Fields) -> Block:
+    """The attention of mamba_ssm's hybrids, with a convolution over queries, keys and values where they have one."""
+    place = fields.child("attn_cfg")
+    if place is None:
+        raise fields.error("attn_cfg", None, "an object with num_heads, as attn_layer_idx lists layers")
+    heads = place.number("num_heads")
+    kv_heads = place.number("num_heads_kv", derived=heads)
+    whole(place, "num_heads_kv", heads, kv_heads)
+    dim = place.maybe("head_dim") or whole(place, "num_heads", fields.number("d_model"), heads)
+    core = mixer_spec("full", {"heads": heads, "kv_heads": kv_heads, "head_dim": dim})
+    kernel = place.maybe("d_conv", least=0)
+    if not kernel:
+        return Block(mixers=(core,))
+    conv = mixer_spec("conv", {"channels": dim * (heads + 2 * kv_heads), "kernel": kernel})
+    return Block.beside((core,), conv)
 
 
 MAMBA_SSM = "mamba_ssm"
@@ -97,8 +108,8 @@ REMOTE_FAMILIES = (
     ),
     Family(
         types=(MAMBA_SSM,),
-        layers={LINEAR: state_spaces},
-        schedule=(state_spaces_schedule,),
+        layers={LINEAR: state_spaces, FULL: beside_state_spaces},
+        schedule=(marked("attn_layer_idx", word=FULL, other=LINEAR), all_alike(LINEAR)),
         count=("n_layer",),
         context=(),
     ),

@@ -45,7 +45,8 @@ def step_window(fields: Fields) -> Block:
     if other is not None:
         changed["num_attention_heads"] = other.number("num_attention_heads")
         if other.has("num_attention_groups", "num_key_value_heads"):
-            changed["num_key_value_heads"] = other.number("num_attention_groups", "num_key_value_heads")
+            groups = other.number("num_attention_groups", "num_key_value_heads")
+            changed |= {"num_attention_groups": groups, "num_key_value_heads": groups}  # the file may use either name
         if other.has("head_dim"):
             changed["head_dim"] = other.number("head_dim")
     elif (heads := fields.maybe("num_sliding_attention_heads")) is not None:
@@ -143,7 +144,10 @@ WINDOW_FAMILIES = (
         ),
         schedule=(listed(), window_everywhere),
     ),
-    Family(types=("qwen2", "qwen3", "qwen2_vl", "qwen2_5_vl"), schedule=(listed(), gated_window())),
+    Family(
+        types=("qwen2", "qwen3", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text"),
+        schedule=(listed(), gated_window()),
+    ),
     Family(types=("qwen2_moe",), schedule=(listed(), gated_window(below=True))),
     Family(types=("qwen3_moe",), schedule=(listed(), gated_window(everywhere=True))),
     Family(types=("dots1",), schedule=(listed(), gated_window(gated=False))),
@@ -152,7 +156,7 @@ WINDOW_FAMILIES = (
         types=("llama4_text",),
         schedule=(listed(), rope_gate("chunked_attention", gate="attention_chunk_size", turns=1)),
     ),
-    Family(types=("gemma2", "vaultgemma", "t5gemma", "gpt_oss"), schedule=(listed(), spaced(2))),
+    Family(types=("gemma2", "vaultgemma", "t5_gemma_module", "gpt_oss"), schedule=(listed(), spaced(2))),
     Family(types=("gemma3_text",), schedule=(listed(), every("sliding_window_pattern")), before=bidirectional),
     Family(
         types=("gemma3n_text",),
@@ -211,6 +215,7 @@ WINDOW_FAMILIES = (
         types=("step3p5", "step3p5_text"),
         schedule=(listed(beyond=("num_nextn_predict_layers",)), all_alike()),
         layers={SLIDING: step_window},
+        aliases={"num_attention_groups": "num_key_value_heads"},
     ),
     Family(
         types=("neomme",),
