@@ -93,15 +93,17 @@ class Cell:
         """The cell in `hierarchy.json`."""
         possible = impossible = None
         if self.built is not None:
+            task = self.built.task
+            sizes = (
+                {"domains": task.domains, "values": task.values, "n": task.n}
+                if isinstance(task, FunctionComposition)
+                else {}
+            )
             possible = {
-                "prompt_length": self.built.task.prompt_length,
-                "construction": self.built.built.plan.construction,
-                "moves": [
-                    f"layer {step.layer + 1}: {step.move.value} i_{step.hop}" for step in self.built.built.plan.steps
-                ],
-                "domains": list(self.built.task.domains),
-                "values": list(self.built.task.values),
-                "n": list(self.built.task.n),
+                "prompt_length": task.prompt_length,
+                "construction": self.built.built.construction,
+                "moves": list(self.built.built.steps),
+                **{name: list(size) for name, size in sizes.items()},
                 **self.built.verification.to_json(),
             }
         if self.bound.kind == "impossible":

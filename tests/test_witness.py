@@ -38,7 +38,7 @@ TASK = FunctionComposition(hops=2, m=3, n=(1,), values=(2,))
 FITTING = Defaults(head_dim=5)
 SCHEDULE = "linear 2*full"
 CERTIFICATES = {"counting": ("linear", 1), "A": ("linear full linear", 2), "B": ("2*full", 3)}
-NUMBERS_CLAIMED = ("hops", "prompt_length", "instances", "adversarial", "accuracy", "smallest_margin")
+NUMBERS_CLAIMED = ("prompt_length", "instances", "adversarial", "accuracy", "smallest_margin")
 
 
 @cache
@@ -110,7 +110,6 @@ def claim_holds(model: Path) -> bool:
         and said
         == {
             "task": "composition",
-            "hops": len(domains),
             "prompt_length": sum(domains) + 2,
             "instances": len(prompts),
             "adversarial": 0,

@@ -2,11 +2,14 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hopbound.cli import common
+
+if TYPE_CHECKING:
+    from hopbound.tasks import Task
 
 
 class DtypeName(StrEnum):
@@ -19,11 +22,14 @@ class DtypeName(StrEnum):
 
 def command(
     schedule: Annotated[str, typer.Argument(help='A schedule, as in "3*full" or "linear 2*full".')],
-    hops: Annotated[int, typer.Option("--hops", help="How many dependent look-ups.")],
-    m: Annotated[int, typer.Option("--m", help="Entries of the first function, at least 2.")],
+    hops: Annotated[int | None, typer.Option("--hops", help="How many dependent look-ups.")] = None,
+    m: Annotated[int | None, typer.Option("--m", help="Entries of the first function, at least 2.")] = None,
     n: Annotated[str, typer.Option("--n", help="Query sizes n_1,..,n_{L-1}: one fewer than the hops.")] = "",
     values: Annotated[
         str | None, typer.Option("--values", help="Value sizes M_1,..,M_{L-1}. Default: the paper's, M_l = D_l.")
+    ] = None,
+    asked: Annotated[
+        str | None, typer.Option("--task", help='Another task than hops, as "two_sum[n=64,modulus=100]".')
     ] = None,
     heads: common.HeadsOption = common.DEFAULT_HEADS,
     head_dim: common.HeadDimOption = common.DEFAULT_HEAD_DIM,
@@ -31,7 +37,7 @@ def command(
     kernel: common.KernelOption = common.DEFAULT_KERNEL,
     dtype: Annotated[DtypeName, typer.Option("--dtype", help="Type of weights and activations.")] = DtypeName.float32,
     overfill: Annotated[
-        bool, typer.Option("--overfill", help="Let a state hold one table too long, to see it fail.")
+        bool, typer.Option("--overfill", help="Go beyond the limits of a construction, to see it fail.")
     ] = False,
     seed: common.SeedOption = 0,
     out: Annotated[
@@ -47,42 +53,43 @@ def command(
     Example: hopbound build "linear 2*full" --hops 2 --m 8 --n 4 --out model
     """
     from hopbound.architecture import Defaults, parse_schedule
+    from hopbound.bounds.ceiling import counted
     from hopbound.constructions import build
     from hopbound.decoder.folder import DTYPES
-    from hopbound.tasks import FunctionComposition
+    from hopbound.tasks import format_task
 
     defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
     architecture = parse_schedule(schedule, defaults)
-    task = FunctionComposition(hops=hops, m=m, n=common.numbers("n", n) or (), values=common.numbers("values", values))
+    task = _task(asked, hops, m, n, values)
     result = build(architecture, task, out=out, dtype=DTYPES[dtype.value], seed=seed, overfill=overfill)
-    verification, plan = result.verification, result.built.plan
-    moves = [f"layer {step.layer + 1} {step.move.value} i_{step.hop}" for step in plan.steps]
-    plural = "s" if hops != 1 else ""
+    verification, built = result.verification, result.built
+    sizes = _sizes(task)
     if as_json:
         common.print_json(
             {
                 "schema": "hopbound/build/1",
                 "verdict": result.verdict,
                 "schedule": str(architecture),
-                "hops": hops,
-                "construction": plan.construction,
-                "moves": moves,
+                "task": task.name,
+                "sizes": task.to_json(),
+                "construction": built.construction,
+                "moves": list(built.steps),
                 "prompt_length": task.prompt_length,
-                "domains": list(task.domains),
-                "values": list(task.values),
-                "n": list(task.n),
-                "width": result.built.directions.width,
+                **{key: list(size) if isinstance(size, tuple) else size for key, size in sizes.items()},
+                "width": built.directions.width,
                 **verification.to_json(),
                 "path": "." if result.path is not None else None,
             }
         )
     else:
         how = "all there are" if verification.exhaustive else f"{verification.adversarial:,} of them adversarial"
+        what = counted(sizes["hops"], "hop") if sizes else task.name
+        shape = "D = {domains}, M = {values}, n = {n}".format(**sizes) if sizes else format_task(task)
         common.print_lines(
             [
                 f"stack     {architecture}",
-                f"verdict   {result.verdict}: {hops} hop{plural} by {plan.construction}: {', '.join(moves)}",
-                f"prompt    {task.prompt_length:,} tokens, D = {task.domains}, M = {task.values}, n = {task.n}",
+                f"verdict   {result.verdict}: {what} by {built.construction}: {', '.join(built.steps)}",
+                f"prompt    {task.prompt_length:,} tokens, {shape}",
                 f"asked     {verification.instances:,} instances, {how}, in {verification.dtype}",
                 f"accuracy  {verification.accuracy:.6g}, smallest margin {verification.smallest_margin:.4f}",
                 f"written   {result.path if result.path is not None else 'nothing (give --out)'}",
@@ -90,3 +97,33 @@ def command(
         )
     if not verification.verified:
         raise typer.Exit(1)
+
+
+def _task(asked: str | None, hops: int | None, m: int | None, n: str, values: str | None) -> "Task":
+    """The task that is asked for: by its text, or function composition by its sizes.
+
+    Raises:
+        InputError: both, or neither.
+    """
+    from hopbound.errors import InputError
+    from hopbound.tasks import FunctionComposition, parse_task
+
+    if asked is not None:
+        if hops is not None or m is not None or n or values is not None:
+            raise InputError("task", asked, "this, or --hops with its sizes, not both")
+        return parse_task(asked)
+    for name, value in (("hops", hops), ("m", m)):
+        if value is None:
+            raise InputError(name, None, f"--{name}, or another task by --task")
+    assert hops is not None
+    assert m is not None
+    return FunctionComposition(hops, m, common.numbers("n", n) or (), common.numbers("values", values))
+
+
+def _sizes(task: "Task") -> dict[str, Any]:
+    """The sizes of hops, under the names of the theory; none for another task."""
+    from hopbound.tasks import FunctionComposition
+
+    if not isinstance(task, FunctionComposition):
+        return {}
+    return {"hops": task.hops, "domains": task.domains, "values": task.values, "n": task.n}

@@ -111,7 +111,7 @@ def _confirmed(one: "Design", hops: int, context: int, seed: int) -> dict[str, A
         "prompt_length": task.prompt_length,
         "domains": list(task.domains),
         "values": list(task.values),
-        "construction": result.built.plan.construction,
+        "construction": result.built.construction,
         **result.verification.to_json(),
     }
 

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from hopbound.architecture import Architecture
-from hopbound.constructions.composition import Built, build_composition
+from hopbound.constructions.construction import Built
+from hopbound.constructions.registry import write_weights
 from hopbound.constructions.verification import Verification, verify_model
 from hopbound.decoder.folder import save_model
-from hopbound.tasks import FunctionComposition
+from hopbound.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class BuildResult:
     """
 
     built: Built
-    task: FunctionComposition
+    task: Task
     verification: Verification
     path: Path | None
 
@@ -35,14 +36,14 @@ class BuildResult:
         return "possible" if self.verification.verified else "broken"
 
 
-def claim_document(result: Verification, task: FunctionComposition) -> dict[str, Any]:
+def claim_document(result: Verification, task: Task) -> dict[str, Any]:
     """What `model.json` says of the model's answers; `verify` runs the weights again and compares."""
-    return {"task": "composition", "hops": task.hops, "prompt_length": task.prompt_length, **result.to_json()}
+    return {"task": task.name, "prompt_length": task.prompt_length, **result.to_json()}
 
 
 def build(
     architecture: Architecture,
-    task: FunctionComposition,
+    task: Task,
     *,
     out: Path | None = None,
     dtype: torch.dtype = torch.float32,
@@ -57,21 +58,18 @@ def build(
         out: folder for the model; None: nothing is written.
         dtype: of weights and stream.
         seed: of the random instances.
-        overfill: let a recall hold more addresses than fit; the model is then written although it fails.
+        overfill: go beyond the construction's limits of size; the model is then written although it fails.
 
     Raises:
-        InputError: the stack has no construction for these hops and sizes; nothing is written.
+        InputError: the stack has no construction for this task; nothing is written.
     """
-    built = build_composition(architecture, task, dtype=dtype, overfill=overfill)
+    built = write_weights(architecture, task, dtype=dtype, overfill=overfill)
     verification = verify_model(built.decoder, task, seed)
     path = out if out is not None and (verification.verified or overfill) else None
     if path is not None:
         notes = {
-            "construction": built.plan.construction,
-            "moves": [
-                {"layer": step.layer, "mixer": step.mixer, "move": step.move.value, "hop": step.hop}
-                for step in built.plan.steps
-            ],
+            "construction": built.construction,
+            "steps": list(built.steps),
             "directions": built.directions.to_json(),
         }
         save_model(path, built.decoder, notes=notes, task=task.to_json(), claim=claim_document(verification, task))

@@ -26,6 +26,7 @@ import torch
 from hopbound.architecture import Architecture
 from hopbound.claims import Move, Plan, Step, TaskSizes, plan_or_refuse
 from hopbound.constructions.carry import write_carry
+from hopbound.constructions.construction import Built
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
 from hopbound.constructions.memory import MEMORIES
@@ -44,13 +45,15 @@ from hopbound.errors import InputError
 from hopbound.tasks import FunctionComposition
 
 
-@dataclass(frozen=True)
-class Built:
-    """A decoder with hand-made weights, and what they are."""
+@dataclass(frozen=True, kw_only=True)
+class BuiltComposition(Built):
+    """Weights for hops.
 
-    decoder: Decoder
+    Attributes:
+        plan: which layer makes which move.
+    """
+
     plan: Plan
-    directions: Directions
 
 
 def task_sizes(task: FunctionComposition) -> TaskSizes:
@@ -60,7 +63,7 @@ def task_sizes(task: FunctionComposition) -> TaskSizes:
 
 def build_composition(
     architecture: Architecture, task: FunctionComposition, *, dtype: torch.dtype = torch.float32, overfill: bool = False
-) -> Built:
+) -> BuiltComposition:
     """Weights with which `architecture` answers `task`.
 
     Args:
@@ -99,7 +102,13 @@ def build_composition(
             _write_move(decoder, directions, sizes, plan, step, task.prompt_length)
         for layer in range(len(architecture.layers)):
             _write_map(decoder, directions, sizes, plan, layer)
-    return Built(decoder.to(dtype).eval().requires_grad_(False), plan, directions)
+    return BuiltComposition(
+        decoder=decoder.to(dtype).eval().requires_grad_(False),
+        construction=plan.construction,
+        steps=tuple(f"layer {step.layer + 1} {step.move.value} i_{step.hop}" for step in plan.steps),
+        directions=directions,
+        plan=plan,
+    )
 
 
 # -- coordinates -------------------------------------------------------------------------------------------------------

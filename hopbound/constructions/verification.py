@@ -9,7 +9,7 @@ import torch
 
 from hopbound.decoder import Decoder
 from hopbound.decoder.folder import dtype_name
-from hopbound.tasks import Batch, FunctionComposition
+from hopbound.tasks import Batch, Task
 
 EXHAUSTIVE_UP_TO = 10**5
 RANDOM_INSTANCES = 10_000
@@ -27,7 +27,7 @@ class Verification:
 
     Attributes:
         instances: how many were asked.
-        adversarial: how many of them were adversarial (permutations, constants, near-collisions, identities).
+        adversarial: how many of them were adversarial, as the task makes them.
         exhaustive: whether these were all instances there are.
         accuracy: fraction answered right.
         smallest_margin: least difference, over the instances, between the right answer's logit and the next one's.
@@ -53,16 +53,10 @@ class Verification:
         return asdict(self)
 
 
-def log2_instances(task: FunctionComposition) -> float:
-    """Logarithm of the number of instances, without the number (it can have millions of digits)."""
-    functions = sum(d * math.log2(m) for d, m in zip(task.domains, task.values, strict=True))
-    return functions + math.log2(task.m) + sum(math.log2(n) for n in task.n)
-
-
-def verification_batches(task: FunctionComposition, seed: int) -> tuple[bool, int, int, Iterator[Batch]]:
+def verification_batches(task: Task, seed: int) -> tuple[bool, int, int, Iterator[Batch]]:
     """Which instances are asked: whether all, how many random or enumerated, how many adversarial, and the batches."""
     size = max(1, _TOKENS_DRAWN_AT_ONCE // task.prompt_length)
-    if log2_instances(task) <= math.log2(EXHAUSTIVE_UP_TO) + 1e-9:
+    if task.log2_instances <= math.log2(EXHAUSTIVE_UP_TO) + 1e-9:
         count = task.instances
         return True, count, 0, (task.enumerate(i, min(size, count - i)) for i in range(0, count, size))
     long = task.prompt_length > LONG_PROMPT
@@ -78,7 +72,7 @@ def verification_batches(task: FunctionComposition, seed: int) -> tuple[bool, in
     return False, random, adversarial, draw()
 
 
-def verify_model(decoder: Decoder, task: FunctionComposition, seed: int = 0) -> Verification:
+def verify_model(decoder: Decoder, task: Task, seed: int = 0) -> Verification:
     """Ask the model, as the evidence rules say: all instances if there are at most 10^5, else 10^4 random ones (20 at
     prompts above 10^5 tokens) and adversarial ones.
     """

@@ -1,4 +1,4 @@
-"""The fooling pair: two prompts that differ in one token of one function, with different right answers, that a model
+"""The fooling pair: two prompts that differ in one token, with different right answers, that a model
 answers alike. Whatever the model answers, it is wrong on at least one of them.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hopbound.errors import RejectedError
-from hopbound.tasks import Answerer, FunctionComposition, task_from_json
+from hopbound.tasks import Answerer, Task, task_from_json
 
 SCHEMA = "hopbound/pair/1"
 
@@ -24,7 +24,7 @@ class FoolingPair:
         model_answer: the model's one answer.
     """
 
-    task: FunctionComposition
+    task: Task
     prompts: np.ndarray
     model_answer: int
 
@@ -42,18 +42,17 @@ class FoolingPair:
     def to_json(self) -> dict[str, Any]:
         """The pair as it is stored: all of it can be recomputed from the prompts and the weights."""
         position = self.position
-        segment = next(s for s in self.task.segments if s.start <= position < s.start + s.length)
-        path = self.task.hops_path(self.prompts)
+        part, number = self.task.place(position)
         return {
             "task": self.task.to_json(),
             "prompts": self.prompts.tolist(),
             "changed": {
                 "position": position,
-                "function": segment.name,
-                "address": position - segment.start,
+                "function": part,
+                "address": number,
                 "values": self.prompts[:, position].tolist(),
             },
-            "hops": path.values.tolist(),
+            "hops": self.task.path(self.prompts),
             "right_answers": list(self.right_answers),
             "model_answer": self.model_answer,
             "model_did": self.diagnosis(),
@@ -75,7 +74,7 @@ class FoolingPair:
         return said
 
 
-def fools(task: FunctionComposition, answerer: Answerer, pairs: np.ndarray) -> np.ndarray:
+def fools(task: Task, answerer: Answerer, pairs: np.ndarray) -> np.ndarray:
     """Which of the pairs [N, 2, n] fool the answerer: bool [N]."""
     flat = pairs.reshape(-1, pairs.shape[-1])
     answers = answerer.answer(flat).reshape(-1, 2)
@@ -93,7 +92,7 @@ def replay(document: Mapping[str, Any], answerer: Answerer) -> None:
     try:
         task = task_from_json(document["task"])
         prompts = np.array(document["prompts"], dtype=np.int64)
-        if not isinstance(task, FunctionComposition) or prompts.shape != (2, task.prompt_length):
+        if prompts.shape != (2, task.prompt_length):
             raise RejectedError(f"prompts: shape {prompts.shape}, expected two prompts of the task's length")
         task.oracle(prompts)  # refuses what are no prompts of this task before a model reads them
         if not fools(task, answerer, prompts[None])[0]:

@@ -13,7 +13,7 @@ from hopbound.errors import InputError
 from hopbound.falsify.pair import SCHEMA
 from hopbound.falsify.search import SearchResult, find_pair, find_smallest_pair
 from hopbound.files import write_json
-from hopbound.tasks import FunctionComposition, task_from_json
+from hopbound.tasks import Task, task_from_json
 
 RANDOM_WIDTH = 32
 
@@ -23,7 +23,7 @@ class Subject:
     """A model, the task it is asked, and the folder of its weights if it has one."""
 
     decoder: Decoder
-    task: FunctionComposition
+    task: Task
     folder: Path | None
     notes: dict[str, Any]
 
@@ -33,7 +33,7 @@ class Subject:
         return isinstance(self.decoder.config.positions, PositionCode)
 
 
-def model_subject(folder: Path, task: FunctionComposition | None = None) -> Subject:
+def model_subject(folder: Path, task: Task | None = None) -> Subject:
     """A model from its folder, asked the task it was made for unless another is given.
 
     Raises:
@@ -44,10 +44,7 @@ def model_subject(folder: Path, task: FunctionComposition | None = None) -> Subj
     if task is None:
         if model.task is None:
             raise InputError("task", None, "--hops, --m and --n: this model names no task")
-        own = task_from_json(model.task)
-        if not isinstance(own, FunctionComposition):
-            raise InputError("task", own.name, "function composition")
-        task = own
+        task = task_from_json(model.task)
     limit, vocabulary = model.decoder.prompt_limit, model.decoder.config.vocabulary
     if task.prompt_length > limit or task.vocabulary_size > vocabulary:
         expected = f"at most {limit} tokens and {vocabulary} symbols for this model"
@@ -55,7 +52,7 @@ def model_subject(folder: Path, task: FunctionComposition | None = None) -> Subj
     return Subject(model.decoder, task, folder, model.notes)
 
 
-def random_subject(architecture: Architecture, task: FunctionComposition, seed: int) -> Subject:
+def random_subject(architecture: Architecture, task: Task, seed: int) -> Subject:
     """Seeded random weights for a schedule: tables, RMS norm, maps of twice the width."""
     config = DecoderConfig(
         schedule=str(architecture),

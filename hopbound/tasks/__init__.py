@@ -4,6 +4,7 @@ from hopbound.tasks.answerer import Answerer, FunctionAnswerer, accuracy
 from hopbound.tasks.composition import ADVERSARIAL_FAMILIES, FunctionComposition, HopPath, Parts, Segment
 from hopbound.tasks.registry import TASKS, task_from_json
 from hopbound.tasks.task import AnswerFunction, Batch, Task
+from hopbound.tasks.text import format_task, parse_task
 
 __all__ = [
     "ADVERSARIAL_FAMILIES",
@@ -18,5 +19,7 @@ __all__ = [
     "Segment",
     "Task",
     "accuracy",
+    "format_task",
+    "parse_task",
     "task_from_json",
 ]

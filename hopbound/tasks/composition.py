@@ -35,7 +35,7 @@ A worked example, L = 2, m = 2, n_1 = 2, the paper's sizes: `D = M = (2, 4)`. Ta
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, Self, cast, final, get_args
@@ -214,6 +214,12 @@ class FunctionComposition(Task):
         return math.prod(functions) * self.m * math.prod(self.n)
 
     @property
+    def log2_instances(self) -> float:
+        """The logarithm of `instances`, without that number: it can have millions of digits."""
+        functions = sum(d * math.log2(m) for d, m in zip(self.domains, self.values, strict=True))
+        return functions + math.log2(self.m) + sum(math.log2(n) for n in self.n)
+
+    @property
     def chance(self) -> float:
         """1 / M_L."""
         return 1 / self.answers
@@ -278,6 +284,72 @@ class FunctionComposition(Task):
     def adversarial_family(number: int) -> str:
         """The family of the adversarial example with this number."""
         return ADVERSARIAL_FAMILIES[number // 2 % len(ADVERSARIAL_FAMILIES)]
+
+    def changes(self, batch: Batch, start: int) -> Iterator[NDArray[np.int64]]:
+        """Pairs from a batch: the entry that each instance visits, in z_L first, gets a value that changes the answer.
+
+        See `visited_changes`.
+        """
+        for hop in range(self.hops, 0, -1):
+            pairs = self.visited_changes(batch, hop, start)
+            if len(pairs):
+                yield pairs
+
+    def visited_changes(self, batch: Batch, hop: int, start: int) -> NDArray[np.int64]:
+        """Pairs from a batch: the entry of z_hop that each instance visits gets another value that changes the answer.
+
+        The new value is the first one, in cyclic order from a start that depends on the row, whose answer differs;
+        rows without any are left out.
+
+        Args:
+            batch: N instances.
+            hop: which function is changed, 1..L.
+            start: number of the batch's first instance, so that values go on from batch to batch.
+
+        Returns:
+            int64 [at most N, 2, n].
+        """
+        values = self.values[hop - 1]
+        path = self.hops_path(batch.prompts)
+        positions = self.position(hop, 0) + path.addresses[:, hop - 1]
+        rows = np.arange(len(batch))
+        old = batch.prompts[rows, positions]
+        changed = batch.prompts.copy()
+        open_rows = rows
+        for step in range(min(values - 1, 64)):
+            shift = 1 + (start + open_rows + step) % (values - 1)
+            changed[open_rows, positions[open_rows]] = (old[open_rows] + shift) % values
+            same = self.oracle(changed[open_rows]) == batch.answers[open_rows]
+            open_rows = open_rows[same]
+            if not len(open_rows):
+                break
+        keep = np.ones(len(batch), dtype=bool)
+        keep[open_rows] = False
+        return np.stack([batch.prompts, changed], axis=1)[keep]
+
+    def place(self, position: int) -> tuple[str, int]:
+        """The function that a token belongs to, and its address there."""
+        segment = next(s for s in self.segments if s.start <= position < s.start + s.length)
+        return segment.name, position - segment.start
+
+    def path(self, prompts: NDArray[np.int64]) -> list[list[int]]:
+        """i_0 .. i_L of each prompt."""
+        return self.hops_path(prompts).values.tolist()
+
+    def smaller(self) -> Iterator[Task]:
+        """Tasks of the paper's sizes with fewer addresses, shortest first."""
+        found: dict[int, FunctionComposition] = {}
+        for m in range(2, min(self.m, 4) + 1):
+            for parts in range(1, 3):
+                n = tuple(min(parts, limit) for limit in self.n)
+                try:
+                    candidate = FunctionComposition(hops=self.hops, m=m, n=n, order=self.order, query=self.query)
+                except InputError:
+                    continue
+                fits = candidate.vocabulary_size <= self.vocabulary_size and candidate.answers <= self.answers
+                if fits and candidate.prompt_length < self.prompt_length:
+                    found.setdefault(candidate.prompt_length, candidate)
+        yield from (found[length] for length in sorted(found))
 
     def compose(self, parts: Parts) -> NDArray[np.int64]:
         """Prompts [N, n] of these instances.

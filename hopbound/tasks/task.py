@@ -5,8 +5,9 @@ that gives the right answers, the chance level and the shortcuts a model may tak
 """
 
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
@@ -84,6 +85,11 @@ class Task(ABC):
         """The exact number of different prompts (it may have millions of digits)."""
 
     @property
+    def log2_instances(self) -> float:
+        """The logarithm of their number; a task whose number is too long to be written out computes it directly."""
+        return math.log2(self.instances)
+
+    @property
     @abstractmethod
     def chance(self) -> float:
         """Expected accuracy of a uniformly random answer."""
@@ -94,6 +100,14 @@ class Task(ABC):
 
         Raises:
             InputError: seed, split or range are not valid (see `hopbound.tasks.stream`).
+        """
+
+    @abstractmethod
+    def adversarial(self, seed: int, start: int, count: int) -> Batch:
+        """The examples `start .. start + count - 1` of families that trip a solver which is right on most others.
+
+        Raises:
+            InputError: seed or range are not valid (see `hopbound.tasks.stream`).
         """
 
     @abstractmethod
@@ -115,6 +129,56 @@ class Task(ABC):
     @abstractmethod
     def baselines(self) -> dict[str, AnswerFunction]:
         """Shortcuts that do not solve the task, by name; a model's accuracy is read against theirs."""
+
+    def changes(self, batch: Batch, start: int) -> Iterator[NDArray[np.int64]]:
+        """Pairs of prompts that differ in one token and have different right answers: structured places first.
+
+        As given here, each token in turn gets the next value that it can have; a task that knows which tokens matter
+        does better.
+
+        Args:
+            batch: N instances.
+            start: number of the batch's first instance, so that values go on from batch to batch.
+
+        Yields:
+            int64 [at most N, 2, n].
+        """
+        for position in range(self.prompt_length):
+            changed = batch.prompts.copy()
+            changed[:, position] = (changed[:, position] + 1 + start % max(1, self.vocabulary_size - 1)) % (
+                self.vocabulary_size
+            )
+            valid = self.valid(changed)
+            answers = np.full(len(batch), -1, dtype=np.int64)
+            if valid.any():
+                answers[valid] = self.oracle(changed[valid])
+            keep = valid & (answers != batch.answers)
+            if keep.any():
+                yield np.stack([batch.prompts, changed], axis=1)[keep]
+
+    def valid(self, prompts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of N rows of tokens are prompts of this task: bool [N]. Here, the oracle is asked one by one."""
+
+        def is_prompt(prompt: NDArray[np.int64]) -> bool:
+            try:
+                self.oracle(prompt[None])
+            except InputError:
+                return False
+            return True
+
+        return np.fromiter((is_prompt(prompt) for prompt in prompts), dtype=np.bool_, count=len(prompts))
+
+    def place(self, position: int) -> tuple[str, int]:
+        """What a token is: the name of its part of the prompt, and its number in it."""
+        return "token", position
+
+    def path(self, prompts: NDArray[np.int64]) -> list[list[int]]:
+        """For each prompt the values that the right way through it visits; empty lists where there is no such way."""
+        return [[] for _ in prompts]
+
+    def smaller(self) -> Iterator["Task"]:
+        """Tasks of the same kind with shorter prompts and no further symbols, shortest first; none as given here."""
+        return iter(())
 
     @abstractmethod
     def to_json(self) -> dict[str, object]:

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from hopbound.architecture import Defaults, parse_schedule
-from hopbound.constructions.composition import Built, build_composition
+from hopbound.constructions.composition import BuiltComposition, build_composition
 from hopbound.decoder import Decoder
 from hopbound.tasks import FunctionComposition
 
@@ -16,7 +16,7 @@ def build(
     *,
     head_dim: int = 24,
     overfill: bool = False,
-) -> Built:
+) -> BuiltComposition:
     return build_composition(
         parse_schedule(schedule, Defaults(head_dim=head_dim)), task, dtype=dtype, overfill=overfill
     )

@@ -62,7 +62,7 @@ def test_exhaustively(schedule: str, construction: str, hops: int, dtype: torch.
     for task in (task for task in TINY[hops] if dtype is torch.float32 or task.instances < 5000):
         built = build(schedule, task, dtype)
         found = verify_model(built.decoder, task)
-        assert built.plan.construction == construction
+        assert built.construction == construction
         assert found.exhaustive
         assert found.instances == task.instances <= 10**5
         assert found.accuracy == 1.0
@@ -82,7 +82,7 @@ def test_sizes_that_are_no_powers_of_two(schedule: str, construction: str, hops:
 def test_c3_up_to_its_capacity(bounded: str, m: int, dtype: torch.dtype) -> None:
     task = FunctionComposition(2, m, (3,), values=(5,))
     built = build(f"2*{bounded}[head_dim=6,value_dim=4] full", task, dtype)
-    assert built.plan.construction == "C3"
+    assert built.construction == "C3"
     assert fraction_right(built.decoder, task) == 1.0
 
 
@@ -100,7 +100,8 @@ def test_c3_beyond_its_capacity(bounded: str) -> None:
 @pytest.mark.parametrize("memory", ["linear", "delta", "gdn"])
 def test_c3_with_any_carrier(carrier: str, memory: str, dtype: torch.dtype) -> None:
     for hops, task in ((1, TINY[1][2]), (2, LARGER[2][1]), (3, LARGER[3][1])):
-        built = build(f"{carrier} {memory} {hops - 1}*full" if hops > 1 else f"{carrier} {memory}", task, dtype)
+        schedule = f"{carrier} {memory} {hops - 1}*full" if hops > 1 else f"{carrier} {memory}"
+        built = build(schedule, task, dtype)
         assert [step.move for step in built.plan.steps[:2]] == [Move.CARRY, Move.RECALL]
         assert fraction_right(built.decoder, task, 64) == 1.0
 

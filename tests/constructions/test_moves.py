@@ -101,9 +101,9 @@ def test_no_mixer_is_left_out() -> None:
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_carry(carrier: str, dtype: torch.dtype) -> None:
     """Before the first and between the first two full layers, of z_0 and of what was looked up ahead."""
-    assert verified(f"full {carrier}", 1, dtype).built.plan.construction == "C2"
+    assert verified(f"full {carrier}", 1, dtype).built.construction == "C2"
     if dtype is torch.float32:
-        assert verified(f"{carrier} 2*{FULL}", 2, dtype).built.plan.construction == "C2"
+        assert verified(f"{carrier} 2*{FULL}", 2, dtype).built.construction == "C2"
     assert fraction_right(build(f"{FULL} {carrier} {FULL}", NINE, dtype).decoder, NINE, 16) == 1.0
 
 
@@ -111,9 +111,9 @@ def test_carry(carrier: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("memory", MEMORY_SHAPES)
 def test_recall(memory: str, dtype: torch.dtype) -> None:
     """As the last move, and before a look-up, with as many addresses as fit."""
-    assert verified(f"{memory} {memory}", 1, dtype).built.plan.construction == "C3"
+    assert verified(f"{memory} {memory}", 1, dtype).built.construction == "C3"
     built = build(f"shift[channels=4] {memory} {FULL}", NINE, dtype)
-    assert built.plan.construction == "C3"
+    assert built.construction == "C3"
     assert fraction_right(built.decoder, NINE, 32) == 1.0
 
 
@@ -137,8 +137,8 @@ def test_recall_beyond_its_capacity(name: str) -> None:
 @pytest.mark.parametrize("mixer", [shape.format(name) for name, shapes in LOOK_UPS.items() for shape in shapes])
 def test_fetch_and_look_up(mixer: str, dtype: torch.dtype) -> None:
     verified(f"2*{mixer}", 1, dtype)
-    assert verified(f"3*{mixer}", 2, dtype).built.plan.construction == "C1"
-    assert verified(f"{mixer} conv 2*{mixer}", 2, dtype).built.plan.construction == "C1"
+    assert verified(f"3*{mixer}", 2, dtype).built.construction == "C1"
+    assert verified(f"{mixer} conv 2*{mixer}", 2, dtype).built.construction == "C1"
     for schedule in (f"3*{mixer}", f"{mixer} conv {mixer}"):  # the second looks ahead
         assert fraction_right(build(schedule, NINE, dtype).decoder, NINE, 16) == 1.0
 
@@ -183,7 +183,7 @@ def test_a_recall_across_chunks(memory: str) -> None:
         **dict.fromkeys(("h2o", "adakv"), "budget=70,recent=67"),
     }.get(memory, "head_dim=66,value_dim=9")
     built = build(f"conv {memory}[{sizes}]", task)
-    assert built.plan.construction == "C3"
+    assert built.construction == "C3"
     assert fraction_right(built.decoder, task, 8) == 1.0
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopbound.constructions.verification import Verification, log2_instances, verification_batches, verify_model
+from hopbound.constructions.verification import Verification, verification_batches, verify_model
 from hopbound.decoder import Decoder
 from hopbound.tasks import FunctionComposition
 from tests.constructions.examples import build
@@ -125,7 +125,7 @@ def test_the_batches_hold_what_is_announced(task: FunctionComposition) -> None:
 
 @pytest.mark.parametrize("task", [SMALL, FunctionComposition(1, 3), FunctionComposition(3, 2, (2, 3), values=(3, 2))])
 def test_log2_instances(task: FunctionComposition) -> None:
-    assert log2_instances(task) == pytest.approx(math.log2(task.instances), abs=1e-9)
+    assert task.log2_instances == pytest.approx(math.log2(task.instances), abs=1e-9)
 
 
 # -- slow: the sizes of the claims -------------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ from hopbound.architecture import Defaults, parse_schedule
 from hopbound.constructions.composition import build_composition
 from hopbound.decoder import Decoder
 from hopbound.falsify import FoolingPair, random_subject
-from hopbound.tasks import FunctionComposition
+from hopbound.tasks import FunctionComposition, Task
 
 
-def path(task: FunctionComposition, prompt: Sequence[int]) -> tuple[list[int], list[int]]:
+def path(task: Task, prompt: Sequence[int]) -> tuple[list[int], list[int]]:
     """i_0..i_L of a prompt in hard order with the query in one token, and the positions that are read on the way."""
+    assert isinstance(task, FunctionComposition)
     values = task.values
     domains = [task.m] + [fan * size for fan, size in zip(task.n, values[:-1], strict=True)]
     assert len(prompt) == sum(domains) + 2
@@ -30,7 +31,7 @@ def path(task: FunctionComposition, prompt: Sequence[int]) -> tuple[list[int], l
     return found, read
 
 
-def right_answer(task: FunctionComposition, prompt: Sequence[int]) -> int:
+def right_answer(task: Task, prompt: Sequence[int]) -> int:
     return path(task, prompt)[0][-1]
 
 

@@ -18,7 +18,6 @@ from hopbound.falsify import (
     random_subject,
     simplify,
 )
-from hopbound.falsify.search import visited_changes
 from hopbound.tasks import FunctionAnswerer, FunctionComposition
 
 from .plain import built_decoder, is_fooling, path, plain_answers, random_decoder, right_answer
@@ -134,7 +133,7 @@ def test_visited_changes_change_one_visited_entry_and_the_answer(
 ) -> None:
     batch = task.sample(seed, "test", 0, 16)
     for hop in range(1, task.hops + 1):
-        pairs = visited_changes(task, batch, hop, row)
+        pairs = task.visited_changes(batch, hop, row)
         left = {tuple(prompt) for prompt in batch.prompts.tolist()}
         for first, second in pairs.tolist():
             assert tuple(first) in left
@@ -148,7 +147,7 @@ def test_visited_changes_change_one_visited_entry_and_the_answer(
 def test_visited_changes_leave_out_only_what_cannot_be_changed(task: FunctionComposition, seed: int, row: int) -> None:
     batch = task.sample(seed, "test", 0, 16)
     for hop in range(1, task.hops + 1):
-        kept = {tuple(prompt) for prompt in visited_changes(task, batch, hop, row)[:, 0].tolist()}
+        kept = {tuple(prompt) for prompt in task.visited_changes(batch, hop, row)[:, 0].tolist()}
         for prompt in batch.prompts.tolist():
             place = path(task, prompt)[1][hop - 1]
             others = [[*prompt[:place], value, *prompt[place + 1 :]] for value in range(task.values[hop - 1])]
@@ -176,7 +175,7 @@ def hashing(task: FunctionComposition, salt: int) -> FunctionAnswerer:
 
 def some_pairs(task: FunctionComposition, answerer: FunctionAnswerer, salt: int) -> np.ndarray:
     """At most four pairs that fool the answerer."""
-    pairs = visited_changes(task, task.sample(salt, "test", 0, 64), task.hops, 0)
+    pairs = task.visited_changes(task.sample(salt, "test", 0, 64), task.hops, 0)
     return pairs[fools(task, answerer, pairs)][:4]
 
 

@@ -1,0 +1,46 @@
+"""The constructions by the kind of task that they are for; function composition has a planner of its own."""
+
+import torch
+
+from hopbound.architecture import Architecture
+from hopbound.constructions.composition import build_composition
+from hopbound.constructions.construction import Built, Construction
+from hopbound.errors import InputError
+from hopbound.tasks import FunctionComposition, Task
+
+CONSTRUCTIONS: tuple[Construction, ...] = ()
+
+
+def constructions_for(task: Task) -> tuple[Construction, ...]:
+    """The constructions for tasks of this kind, in the order in which they are tried."""
+    return tuple(one for one in CONSTRUCTIONS if isinstance(task, one.task))
+
+
+def write_weights(
+    architecture: Architecture, task: Task, *, dtype: torch.dtype = torch.float32, overfill: bool = False
+) -> Built:
+    """Weights with which `architecture` answers `task`, by the first construction that fits.
+
+    Args:
+        architecture: the stack.
+        task: what is to be answered.
+        dtype: of the weights.
+        overfill: go beyond a construction's limits of size (it will fail: for demonstrations).
+
+    Raises:
+        InputError: none fits; one line that says why, and what would.
+    """
+    known = constructions_for(task)
+    for one in known:
+        if one.refusal(architecture, task) is None:
+            return one.write(architecture, task, dtype)
+    if overfill:
+        for one in known:
+            if one.fatal_refusal(architecture, task) is None:
+                return one.write(architecture, task, dtype)
+    if isinstance(task, FunctionComposition):
+        return build_composition(architecture, task, dtype=dtype, overfill=overfill)
+    if not known:
+        raise InputError("task", task.name, "a task that a construction is for: none is for this one")
+    reasons = "; ".join(f"{one.name}: {one.refusal(architecture, task)}" for one in known)
+    raise InputError("schedule", architecture.label, f"a stack for {task.name} ({reasons})")
