@@ -9,7 +9,7 @@ import pytest
 
 from hopbound.catalog import FAMILIES, read_config
 from hopbound.errors import InputError
-from tests.catalog import oracle, test_fla, test_remote, test_spellings
+from tests.catalog import oracle, test_fla, test_fla_caches, test_remote, test_spellings
 from tests.catalog.variants import variants
 
 # Recurrent models and hybrids of transformers, those with windows, chunks or chosen tokens, those of
@@ -38,6 +38,7 @@ def _files() -> Iterator[Mapping[str, Any]]:
         yield oracle.saved(test_spellings.config_of(model_type))
     yield {"model_type": "muse_spark", "text_config": oracle.saved(test_spellings.config_of("muse_spark_text"))}
     yield from (variant.raw_before for variant in variants())
+    yield from (entry["config"] for entry in test_fla_caches.SAVED.values())
     yield from (case.raw for case in (*test_fla.CASES, *test_spellings.BY_HAND))
     yield from (test_remote.file_of(case) for case in test_remote.CASES)
     published = files("hopbound.catalog").joinpath("published.json").read_text("utf-8")
