@@ -1,6 +1,7 @@
 """Every family that the catalogue knows, and every one that should be known, is in a table of the tests."""
 
 import json
+import random
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hopbound.catalog import FAMILIES, read_config
 from hopbound.errors import InputError
 from tests.catalog import oracle, test_fla, test_fla_caches, test_remote, test_spellings
+from tests.catalog.test_published import mutated
 from tests.catalog.variants import variants
 
 # Recurrent models and hybrids of transformers, those with windows, chunks or chosen tokens, those of
@@ -64,3 +66,16 @@ def test_every_family_is_in_a_table(exercised: frozenset[str]) -> None:
 
 def test_every_family_that_should_be_known_is(exercised: frozenset[str]) -> None:
     assert sorted(set(KNOWN.split()) - exercised) == []
+
+
+def test_damaged_files_of_any_family_are_read_or_refused_in_one_line() -> None:
+    draw = random.Random(3)
+    originals = [*(case.raw for case in test_fla.CASES), *map(test_remote.file_of, test_remote.CASES)]
+    refused: list[str] = []
+    for _ in range(3000):
+        try:
+            read_config(mutated(draw.choice(originals), draw))
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) > 1000
+    assert not [line for line in refused if "\n" in line]

@@ -47,6 +47,7 @@ def test_both_spellings_of_a_factor_may_stand_together_if_they_agree() -> None:
         ("cat", "keeps no cache"),
         ("mesa_net", "counted by its size alone"),
         ("nsa:defaults", "head_dim=32"),
+        ("nsa:null", "window_size is null"),
         ("yoco:defaults", "cross_decoder_attn.num_heads=32"),
         ("log_linear_mamba2", "8 levels of state"),
     ],

@@ -284,6 +284,8 @@ def rodimus(fields: Fields) -> Block:
     if place is None:
         raise fields.error("ska_attn", None, "an object with `num_heads`, as block_type is rodimus_plus")
     heads, wide = place.number("num_heads"), unless_null(place, "window_size", 1024)
+    if wide is None:
+        fields.notes.say("ska_attn.window_size is null: no window")
     # One key is shared by all heads, each of which has values of its own.
     sizes = {"heads": heads, "kv_heads": 1, "head_dim": whole(place, "num_heads", width, heads), "value_dim": width}
     shared = mixer_spec("full", sizes) if wide is None else mixer_spec("window", {**sizes, "w": wide})

@@ -87,13 +87,16 @@ def native_sparse(fields: Fields) -> Block:
     kv_heads = unless_null(fields, "num_kv_heads", 4) or heads
     whole(fields, "num_kv_heads", heads, kv_heads)
     dim = unless_null(fields, "head_dim", 32) or whole(fields, "num_heads", fields.number("hidden_size"), heads)
+    wide = unless_null(fields, "window_size", 512)
+    if wide is None:
+        fields.notes.say("window_size is null: no window, counted as one of the token itself")
     sizes = {
         "heads": heads,
         "kv_heads": kv_heads,
         "head_dim": dim,
         "k": fields.number("block_counts", derived=16),
         "block": fields.number("block_size", derived=64),
-        "w": unless_null(fields, "window_size", 512) or 1,  # without a window a query sees itself
+        "w": wide or 1,
     }
     return Block(mixers=(mixer_spec("nsa", sizes),))
 
