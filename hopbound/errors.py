@@ -20,10 +20,10 @@ class InputError(ValueError):
         self.field = field
         self.value = value
         self.expected = expected
-        super().__init__(f"{field}: got {_shortened(repr(value))}, expected {expected}")
+        super().__init__(f"{field}: got {shortened(repr(value))}, expected {expected}")
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     """The text, without its middle where it is long."""
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN // 2]} … {text[-MAX_SHOWN // 2 :]}"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hopbound.errors import InputError
+from hopbound.errors import InputError, shortened
 
 MAX_NUMBER = 2**40
 MAX_ITEMS = 10_000
@@ -107,7 +107,7 @@ class Fields:
         told = [(name, value) for name, value in given if value is not None]
         for name, value in told[1:]:
             if value != told[0][1] or type(value) is not type(told[0][1]):
-                raise self.error(name, value, f"the same as {told[0][0]}={told[0][1]!r}")
+                raise self.error(name, value, f"the same as {told[0][0]}={shortened(repr(told[0][1]))}")
         if told:
             return told[0]
         return given[0] if given else (names[0], ABSENT)

@@ -25,6 +25,9 @@ def class_defaults() -> Mapping[str, Mapping[str, Any]]:
     return json.loads(files("hopbound.catalog").joinpath("defaults.json").read_text(encoding="utf-8"))
 
 
+LONGEST_TYPE = 80  # characters of a model type; the longest known has fewer than half as many
+
+
 def read_config(config: object, name: str = "config.json") -> Model:
     """The model of a config, given as the parsed JSON of its file.
 
@@ -47,6 +50,8 @@ def read_config(config: object, name: str = "config.json") -> Model:
         model_type, fields = MAMBA_SSM, whole
     else:
         model_type, fields = text_model(whole, class_defaults(), FAMILIES)
+    if not model_type.isprintable() or len(model_type) > LONGEST_TYPE:
+        raise fields.error("model_type", model_type, f"a word of at most {LONGEST_TYPE} printable characters")
     family = FAMILIES.get(model_type)
     if family is None:
         family, model_type = _unknown(fields, model_type), model_type or "unknown"

@@ -11,9 +11,17 @@ from hopbound.cli import common
 
 GLYPHS = {"full": "F", "sparse": "S", "window": "w", "chunked": "k", "recurrent": "r", "conv": "c", "mlp": "."}
 COLORS = {"F": "32", "H": "36", "S": "33", "w": "34", "k": "34", "r": "35", "c": "35", ".": "2", "f": "2;32"}
-LEGEND = (
-    "F full, H full beside a recurrence, S sparse, w window, k chunked, r recurrent, c convolution, . position-wise"
-)
+MEANINGS = {
+    "F": "full",
+    "f": "full with another's keys and values",
+    "H": "full beside a recurrence",
+    "S": "sparse",
+    "w": "window",
+    "k": "chunked",
+    "r": "recurrent",
+    "c": "convolution",
+    ".": "position-wise",
+}
 PER_ROW = 64
 COLUMNS = (
     "name",
@@ -68,6 +76,8 @@ def command(
 
     if figure is not None and figure.suffix not in (".svg", ".png"):
         raise InputError("figure", str(figure), "a name that ends in .svg or .png")
+    if as_csv and as_json:
+        raise InputError("csv", True, "this or --json, not both")
     defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
     read = [common.read_model(source, defaults, bits, kv_bits, state_bits) for source in models]
     analyses = [analyze(model, context=context, batch=batch, values=values, tight=tight) for model in read]
@@ -124,13 +134,16 @@ def _map(layers: list[dict[str, Any]], colored: bool) -> list[str]:
 
 def _lines(one: dict[str, Any], context: int, batch: int, colored: bool) -> list[str]:
     """One model for people."""
+    from hopbound.bounds.ceiling import counted
     from hopbound.report.numbers import bytes_text
 
     counts = ", ".join(f"{len(one[f'{kind}_layers'])} {kind}" for kind in GLYPHS if one[f"{kind}_layers"])
     rows = _map(one["layers"], colored)
+    used = {_glyph(layer) for layer in one["layers"]}
+    legend = ", ".join(f"{glyph} {meaning}" for glyph, meaning in MEANINGS.items() if glyph in used)
     lines = [f"model       {one['name']}" + (f" ({one['model_type']})" if one["model_type"] else "")]
     lines += [f"layers      {len(one['layers'])}: {counts}"]
-    lines += [f"{'map' if i == 0 else '':11} {row}" for i, row in enumerate(rows)] + [f"{'':11} {LEGEND}"]
+    lines += [f"{'map' if i == 0 else '':11} {row}" for i, row in enumerate(rows)] + [f"{'':11} {legend}"]
     bits, many = one["bits"], f", {batch} sequences" if batch > 1 else ""
     lines += [
         f"kv          {one['kv_bytes_per_token']:,} bytes a token for ever; {bytes_text(one['kv_bytes'])} at "
@@ -141,7 +154,7 @@ def _lines(one: dict[str, Any], context: int, batch: int, colored: bool) -> list
     ]
     possible = one["hops_possible"]
     by = f" by {possible['construction']}" if possible["construction"] else ""
-    lines.append(f"possible    {possible['hops']} hops{by}, of {possible['of']}")
+    lines.append(f"possible    {counted(possible['hops'], 'hop')}{by}, of {possible['of']}")
     joint = "if " if possible["hops"] else ""
     lines += [f"{'':11} {joint}{condition}" for condition in possible["conditions"]]
     return [*lines, *_claims(one, context)]
@@ -161,7 +174,8 @@ def _claims(one: dict[str, Any], context: int) -> list[str]:
         )
         if not impossible["certified_at_context"]:
             lines.append(f"{'':11} at {context:,} tokens this worst-case bound is silent")
-    factors = {each["knob"]: each["factor"] for each in one["excess"]}
+    searched = {each["knob"]: each["factor"] for each in one["limits"]}
+    factors = searched or {each["knob"]: each["factor"] for each in one["excess"]}
     if factors and set(factors.values()) == {None}:
         lines.append(f"{'':11} it would be with one bit of state and of width a layer")
     else:
@@ -179,8 +193,12 @@ def _claims(one: dict[str, Any], context: int) -> list[str]:
 
 def _excess(knob: str, factor: float | None, context: int) -> str:
     """By what factor a size exceeds what is certified."""
-    said = "not even one bit a layer is certified" if factor is None else f"{factor:,.4g} times what is certified"
+    said = "not even one bit a layer is certified" if factor is None else f"{_times(factor)} times what is certified"
     return f"{knob}: {said} at {context:,} tokens"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
 
 
 def _comparison(found: list[dict[str, Any]]) -> list[str]:

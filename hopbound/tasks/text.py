@@ -1,6 +1,7 @@
 """Tasks as people write them: `recall[pairs=16,values=8]`, a name with its sizes in brackets, as mixers are written.
 
-A size is a whole number, several with `/` between them (`n=4/4`, and `n=4/` for a list of one), or a word. What is left out has the task's default.
+A size is a whole number, several with `/` between them (`n=4/4`, and `n=4/` for a list of one), or a word. What is left
+out has the task's default.
 """
 
 import inspect

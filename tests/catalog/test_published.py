@@ -132,3 +132,12 @@ def test_what_is_no_config_is_one_line(config: object) -> None:
     with pytest.raises(InputError) as caught:
         read_config(config)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["a\nb", "\x1b[31mred", "x" * 10_000])
+def test_a_model_type_is_a_short_word_that_can_be_printed(word: str) -> None:
+    """It is shown as it is: lines and colours of a file do not reach the terminal."""
+    layers = {"layer_types": ["full_attention"], "num_attention_heads": 1, "head_dim": 4, "num_hidden_layers": 1}
+    assert read_config({"model_type": "new", **layers}).model_type == "new"
+    with pytest.raises(InputError, match="model_type"):
+        read_config({"model_type": word, **layers})

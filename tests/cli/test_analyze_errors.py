@@ -309,6 +309,7 @@ def test_a_file_that_is_too_long(work: Path, capsys: pytest.CaptureFixture[str])
     [
         ("--context 0", "context"),
         ("--context 1099511627777", "context"),
+        ("--csv --json", "csv"),
         ("--batch 0", "batch"),
         ("--values 1", "values"),
         ("--kv-bits 0", "kv bits"),
