@@ -3,6 +3,7 @@
     python docs/refresh.py            rewrite README.md, the pages and the figures of docs/
     python docs/refresh.py --check    say what differs; exit code 1 if anything does
     python docs/refresh.py --tables   the tables alone, without running commands
+    python docs/refresh.py --runs     the table of constructions alone, by building and running all of them (minutes)
 
 A block after `<!-- output: NAME -->` starts with `$ command`; what follows is that command's output. All commands of
 a page run in one empty folder, in order. A block of Python after `<!-- example: NAME -->` is run; the block behind it
@@ -25,7 +26,7 @@ BLOCK = re.compile(r"(<!-- output: (?P<name>\w+) -->\n```console\n\$ (?P<command
 EXAMPLE = re.compile(
     r"(<!-- example: (?P<name>\w+) -->\n```python\n(?P<code>.*?)```\n```text\n)(?P<shown>.*?)(```)", re.S
 )
-TABLE = re.compile(r"(<!-- (?P<name>mixers|runs|facts|models) -->\n)(.*?)(<!-- end -->)", re.S)
+TABLE = re.compile(r"(<!-- (?P<name>mixers|runs|facts|models|tasks) -->\n)(.*?)(<!-- end -->)", re.S)
 FRONTIER = ("2*linear full", "--head-dim", "12", "--bits", "4", "--hops", "2", "--sizes", "paper", "--frontier")
 
 
@@ -118,6 +119,51 @@ def facts_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def tasks_table() -> str:
+    """The tasks with their sizes, from the registry."""
+    import inspect
+
+    from hopbound.tasks import TASKS
+
+    lines = ["| task | sizes | what is asked |", "|---|---|---|"]
+    for name, kind in sorted(TASKS.items()):
+        parameters = inspect.signature(kind).parameters.values()
+        sizes = (one.name if one.default is one.empty else f"{one.name}={one.default}" for one in parameters)
+        about = (sys.modules[kind.__module__].__doc__ or "").partition("\n\n")[0]
+        lines.append(f"| `{name}` | {', '.join(f'`{size}`' for size in sizes)} | {' '.join(about.split())} |")
+    return "\n".join(lines) + "\n"
+
+
+def constructions_table() -> str:
+    """The constructions on the examples that they name, built and run."""
+    from hopbound.architecture import parse_schedule
+    from hopbound.constructions import EXAMPLES, build
+    from hopbound.tasks import parse_task
+
+    heads = ("construction", "task", "stack", "layers", "width", "tokens", "asked", "accuracy", "margin", "theorem")
+    lines = [f"| {' | '.join(heads)} |", "|---|---|---|" + "--:|" * (len(heads) - 4) + "---|"]
+    for name, source, example in EXAMPLES:
+        if not example.fits:
+            continue
+        architecture, task = parse_schedule(example.schedule), parse_task(example.task)
+        result = build(architecture, task, **example.options)
+        found, built = result.verification, result.built
+        cells = (
+            name,
+            f"`{example.task}`",
+            f"`{example.schedule}`",
+            str(len(architecture.layers)),
+            str(built.directions.width),
+            f"{task.prompt_length:,}",
+            f"{found.instances:,}" + (" (all)" if found.exhaustive else ""),
+            f"{found.accuracy:.6g}",
+            f"{found.smallest_margin:.3g}",
+            source,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def models_table() -> str:
     """The published configurations with what `hopbound analyze` says of each."""
     from hopbound.analysis import analyze, document
@@ -146,6 +192,14 @@ def models_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+RUNS = re.compile(r"(<!-- constructions -->\n)(.*?)(<!-- end -->)", re.S)
+
+
+def with_runs(text: str, table: str) -> str:
+    """The page of constructions with another table."""
+    return RUNS.sub(lambda match: match[1] + table + match[3], text)
+
+
 def pages() -> list[Path]:
     """The documents in which something is made anew."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -153,7 +207,13 @@ def pages() -> list[Path]:
 
 def refreshed(folder: Path, only: set[str] | None = None) -> dict[Path, str]:
     """The documents as they should be; `only` limits which blocks are run again."""
-    tables = {"mixers": mixers_table, "runs": mixers_that_run, "facts": facts_table, "models": models_table}
+    tables = {
+        "mixers": mixers_table,
+        "runs": mixers_that_run,
+        "facts": facts_table,
+        "models": models_table,
+        "tasks": tasks_table,
+    }
 
     def replace(match: re.Match[str]) -> str:
         if only is not None and match["name"] not in only:
@@ -180,9 +240,15 @@ def main() -> int:
     """Rewrite, or check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="say what differs, write nothing")
+    parser.add_argument("--runs", action="store_true", help="build and run all constructions, for their table")
     parser.add_argument("--tables", action="store_true", help="make only the tables anew")
     arguments = parser.parse_args()
     differs = False
+    if arguments.runs:
+        page = ROOT / "docs" / "constructions.md"
+        made = with_runs(page.read_text(encoding="utf-8"), constructions_table())
+        page.write_text(made, encoding="utf-8")
+        return 0
     with tempfile.TemporaryDirectory() as name:
         for path, text in refreshed(Path(name), set() if arguments.tables else None).items():
             old = path.read_text(encoding="utf-8") if path.is_file() else ""

@@ -16,8 +16,10 @@ from hopbound.architecture import ROWS, Defaults, Precisions, parse_schedule
 from hopbound.bounds import prove
 from hopbound.catalog import published_models
 from hopbound.cli.main import app
+from hopbound.constructions import CONSTRUCTIONS, EXAMPLES
 from hopbound.errors import InputError
 from hopbound.mixers import REGISTRY
+from hopbound.tasks import TASKS, parse_task
 
 from .cli.commands import hopbound
 
@@ -272,6 +274,41 @@ def test_the_formulas_of_the_table(name: str) -> None:
     assert evaluate(state) == held.state + held.conv + held.window
     assert evaluate(summary) == held.summary
     assert evaluate(cache) == held.kv_per_token / held.kv_every
+
+
+def test_the_table_of_tasks() -> None:
+    page = text_of(ROOT / "docs" / "tasks.md")
+    shown = re.search(r"<!-- tasks -->\n(.*?)<!-- end -->", page, re.S)
+    assert shown is not None
+    assert shown[1] == refresh().tasks_table()
+    assert re.findall(r"^\| `(\w+)` \|", shown[1], re.M) == sorted(TASKS)
+
+
+def shown_constructions() -> list[list[str]]:
+    match = refresh().RUNS.search(text_of(ROOT / "docs" / "constructions.md"))
+    assert match is not None
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in match[2].splitlines()[2:]]
+
+
+def test_the_table_of_constructions_names_every_example() -> None:
+    """Those within the limits, each with its sizes; every run of them was right, by a margin."""
+    rows = shown_constructions()
+    fitting = [(name, one) for name, _, one in EXAMPLES if one.fits]
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        (name, f"`{e.task}`", f"`{e.schedule}`") for name, e in fitting
+    ]
+    for row, (_, one) in zip(rows, fitting, strict=True):
+        assert int(row[3]) == len(parse_schedule(one.schedule).layers)
+        assert int(row[5].replace(",", "")) == parse_task(one.task).prompt_length
+        assert row[7] == "1"
+        assert float(row[8]) > 0
+    assert {name for name, _ in fitting} >= {one.name for one in CONSTRUCTIONS}
+
+
+@pytest.mark.slow
+def test_the_table_of_constructions_is_what_runs_give() -> None:
+    page = text_of(ROOT / "docs" / "constructions.md")
+    assert refresh().with_runs(page, refresh().constructions_table()) == page
 
 
 def test_the_table_of_models() -> None:

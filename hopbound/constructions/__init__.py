@@ -3,11 +3,12 @@
 from hopbound.constructions.build import BuildResult, build, claim_document
 from hopbound.constructions.composition import build_composition, task_sizes
 from hopbound.constructions.construction import Built, Construction, Example
-from hopbound.constructions.registry import CONSTRUCTIONS, constructions_for, write_weights
+from hopbound.constructions.registry import CONSTRUCTIONS, EXAMPLES, constructions_for, write_weights
 from hopbound.constructions.verification import Verification, verify_model
 
 __all__ = [
     "CONSTRUCTIONS",
+    "EXAMPLES",
     "BuildResult",
     "Built",
     "Construction",

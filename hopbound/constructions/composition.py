@@ -19,6 +19,7 @@ smallest margin that verification prints, 2 in exact arithmetic, shows how much 
 (w, i), token codes the digits of the token and of each w_l of a query token, both by rule (`decoder/codes.py`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +27,7 @@ import torch
 from hopbound.architecture import Architecture
 from hopbound.claims import Move, Plan, Step, TaskSizes, plan_or_refuse
 from hopbound.constructions.carry import write_carry
-from hopbound.constructions.construction import Built
+from hopbound.constructions.construction import Built, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
 from hopbound.constructions.memory import MEMORIES
@@ -54,6 +55,39 @@ class BuiltComposition(Built):
     """
 
     plan: Plan
+
+
+# Small, so that all instances are asked, and large: prompts of thousands of tokens, of more than 10^5, of a million.
+EXAMPLES: Mapping[str, tuple[Example, ...]] = {
+    "C1": (
+        Example(schedule="3*full[heads=1,head_dim=24]", task="composition[hops=2,m=3,n=1/,values=2/]"),
+        Example(schedule="3*full[heads=1,head_dim=24]", task="composition[hops=2,m=1024,n=3/]"),
+        Example(schedule="2*full[heads=1,head_dim=24]", task="composition[hops=1,m=1048576]"),
+    ),
+    "C2": (
+        Example(
+            schedule="linear[heads=1,head_dim=24] 2*full[heads=1,head_dim=24]", task="composition[hops=2,m=2,n=2/]"
+        ),
+        Example(
+            schedule="conv[channels=24,kernel=2] 3*full[heads=1,head_dim=24]", task="composition[hops=3,m=8,n=8/8]"
+        ),
+        Example(schedule="gdn[heads=1,head_dim=24] full[heads=1,head_dim=24]", task="composition[hops=1,m=262144]"),
+    ),
+    "C3": (
+        Example(schedule="2*delta[heads=1,head_dim=24] full[heads=1,head_dim=24]", task="composition[hops=2,m=2,n=2/]"),
+        Example(
+            schedule="2*linear[heads=1,head_dim=24] full[heads=1,head_dim=24]", task="composition[hops=2,m=24,n=64/]"
+        ),
+        Example(
+            schedule="2*delta[heads=1,head_dim=24] full[heads=1,head_dim=24]", task="composition[hops=2,m=24,n=5000/]"
+        ),
+        Example(
+            schedule="2*linear[heads=1,head_dim=24] full[heads=1,head_dim=24]",
+            task="composition[hops=2,m=25,n=4/]",
+            fits=False,
+        ),
+    ),
+}
 
 
 def task_sizes(task: FunctionComposition) -> TaskSizes:

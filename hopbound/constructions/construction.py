@@ -5,9 +5,9 @@ in `registry.py`. What is common to all, running and writing, is in `build.py` a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 
@@ -44,11 +44,13 @@ class Example:
         schedule: the stack, all sizes written out.
         task: in the form of `tasks.parse_task`.
         fits: whether the construction is exact there; False: one step beyond a limit, where forced weights fail.
+        options: of `build`, beside these.
     """
 
     schedule: str
     task: str
     fits: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Construction(ABC, Generic[T]):

@@ -3,12 +3,20 @@
 import torch
 
 from hopbound.architecture import Architecture
+from hopbound.constructions.composition import EXAMPLES as COMPOSITION
 from hopbound.constructions.composition import build_composition
-from hopbound.constructions.construction import Built, Construction
+from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.errors import InputError
 from hopbound.tasks import FunctionComposition, Task
 
 CONSTRUCTIONS: tuple[Construction, ...] = ()
+
+
+# What each construction is shown on, those of the planner first: name, theorem, example.
+EXAMPLES: tuple[tuple[str, str, Example], ...] = (
+    *((name, "docs/theory.md", one) for name, examples in COMPOSITION.items() for one in examples),
+    *((each.name, each.source, one) for each in CONSTRUCTIONS for one in each.examples),
+)
 
 
 def constructions_for(task: Task) -> tuple[Construction, ...]:
