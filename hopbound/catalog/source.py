@@ -1,4 +1,4 @@
-"""Where a model comes from: a config.json, its folder, a name on the Hugging Face hub, or a schedule in quotes."""
+"""Where a model comes from: a config.json, its folder, a GGUF file, a name on the hub, or a schedule in quotes."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from reprlib import repr as shown
 from typing import Any
 
 from hopbound.architecture import Defaults, parse_schedule
+from hopbound.catalog.gguf import is_gguf, read_gguf
 from hopbound.catalog.model import Model
 from hopbound.catalog.published import published_model
 from hopbound.catalog.reader import read_config
@@ -24,7 +25,7 @@ def read_model(source: str, defaults: Defaults | None = None) -> Model:
     """The model that a user means.
 
     Args:
-        source: path of a config.json or of its folder, `owner/name` on the hub, or a schedule.
+        source: path of a config.json, of its folder or of a GGUF file, `owner/name` on the hub, or a schedule.
         defaults: sizes of what a schedule leaves open.
 
     Raises:
@@ -33,11 +34,13 @@ def read_model(source: str, defaults: Defaults | None = None) -> Model:
     path = Path(source)
     if source.strip() and _is_path(path):  # an empty name would be the folder one is in
         file = path / "config.json" if path.is_dir() else path
+        if is_gguf(file):
+            return read_gguf(file, _printable(source))
         return read_config(read_object(file), _printable(source))
-    if not source.endswith(".json") and _HUB_NAME.fullmatch(source):
+    if not source.endswith((".json", ".gguf")) and _HUB_NAME.fullmatch(source):
         return _of_hub(source)
-    if source.endswith(".json") or "/" in source or "\\" in source:
-        raise InputError("model", source, "an existing config.json, a folder with one, or a schedule")
+    if source.endswith((".json", ".gguf")) or "/" in source or "\\" in source:
+        raise InputError("model", source, "an existing config.json, a folder with one, a GGUF file, or a schedule")
     return Model.of_architecture(source, parse_schedule(source, defaults))
 
 

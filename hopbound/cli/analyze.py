@@ -43,7 +43,9 @@ COLUMNS = (
 def command(
     models: Annotated[
         list[str],
-        typer.Argument(help="A config.json, its folder, a name on the Hugging Face hub, or a schedule in quotes."),
+        typer.Argument(
+            help="A config.json, its folder, a GGUF file, a name on the Hugging Face hub, or a schedule in quotes."
+        ),
     ],
     context: Annotated[int, typer.Option("--context", help="Tokens at which caches are counted.")] = 131072,
     batch: Annotated[int, typer.Option("--batch", help="How many sequences.")] = 1,
@@ -63,7 +65,7 @@ def command(
     as_csv: Annotated[bool, typer.Option("--csv", help="One line a model, with commas.")] = False,
     as_json: common.JsonOption = False,
 ) -> None:
-    """Layers, caches and hops of real models, from their config.json alone.
+    """Layers, caches and hops of real models, from their config.json or GGUF metadata alone.
 
     Hops are those of the idealised decoder with these mixers, not of the trained weights. What a file leaves open is
     listed in the notes; what is not understood is an error, never a guess.

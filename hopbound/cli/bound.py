@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 def command(
     model: Annotated[
-        str, typer.Argument(help='A schedule, as in "12*(3*gdn full)", or a config.json, its folder, a hub name.')
+        str,
+        typer.Argument(
+            help='A schedule, as in "12*(3*gdn full)", or a config.json, its folder, a GGUF file, a hub name.'
+        ),
     ],
     hops: Annotated[int, typer.Option("--hops", help="How many dependent look-ups are asked for.")],
     sizes: Annotated[
