@@ -226,6 +226,11 @@ def test_files_that_are_no_gguf(tmp_path: Path) -> None:
     assert "an existing config.json" in refused(tmp_path / "missing.gguf")
 
 
+def test_keys_of_other_characters_are_damage(tmp_path: Path) -> None:
+    for key in ("ssm.inner\n_size", "ssm.größe", "ssm.\x1b[31m"):
+        assert "expected a whole GGUF file (a key is " in refused(write(tmp_path / "m.gguf", "llama", {key: 3}))
+
+
 def test_lengths_that_a_file_makes_up_take_no_time(tmp_path: Path) -> None:
     """A list that claims 2^60 strings, or numbers, ends with the file."""
     file = tmp_path / "m.gguf"

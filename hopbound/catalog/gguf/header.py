@@ -70,6 +70,8 @@ def metadata(file: Path) -> dict[str, Value]:
     """
     found: dict[str, Value] = {}
     for key, field in _Header(file).fields.items():
+        if not (key.isascii() and key.isprintable()):  # the format has keys of ASCII letters, figures, dots and `_`
+            raise ValueError(f"a key is {key!r}")
         if key.startswith(SKIPPED) or not field.types:
             continue
         main = field.types[0]
