@@ -3,13 +3,18 @@
 import torch
 
 from hopbound.architecture import Architecture
+from hopbound.constructions.associative import AssociativeMemory
 from hopbound.constructions.composition import EXAMPLES as COMPOSITION
 from hopbound.constructions.composition import build_composition
 from hopbound.constructions.construction import Built, Construction, Example
+from hopbound.constructions.induction import Induction
 from hopbound.errors import InputError
 from hopbound.tasks import FunctionComposition, Task
 
-CONSTRUCTIONS: tuple[Construction, ...] = ()
+CONSTRUCTIONS: tuple[Construction, ...] = (
+    Induction(),
+    AssociativeMemory(),
+)
 
 
 # What each construction is shown on, those of the planner first: name, theorem, example.

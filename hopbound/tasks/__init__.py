@@ -2,12 +2,14 @@
 
 from hopbound.tasks.answerer import Answerer, FunctionAnswerer, accuracy
 from hopbound.tasks.composition import ADVERSARIAL_FAMILIES, FunctionComposition, HopPath, Parts, Segment
+from hopbound.tasks.recall import RECALL_FAMILIES, Recall
 from hopbound.tasks.registry import TASKS, task_from_json
 from hopbound.tasks.task import AnswerFunction, Batch, Task
 from hopbound.tasks.text import format_task, parse_task
 
 __all__ = [
     "ADVERSARIAL_FAMILIES",
+    "RECALL_FAMILIES",
     "TASKS",
     "AnswerFunction",
     "Answerer",
@@ -16,6 +18,7 @@ __all__ = [
     "FunctionComposition",
     "HopPath",
     "Parts",
+    "Recall",
     "Segment",
     "Task",
     "accuracy",

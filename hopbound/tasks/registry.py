@@ -4,9 +4,13 @@ from collections.abc import Mapping
 
 from hopbound.errors import InputError
 from hopbound.tasks.composition import FunctionComposition
+from hopbound.tasks.recall import Recall
 from hopbound.tasks.task import Task
 
-TASKS: dict[str, type[Task]] = {FunctionComposition.name: FunctionComposition}
+TASKS: dict[str, type[Task]] = {
+    FunctionComposition.name: FunctionComposition,
+    Recall.name: Recall,
+}
 
 
 def task_from_json(value: Mapping[str, object]) -> Task:

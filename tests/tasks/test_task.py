@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from hopbound.errors import InputError
-from hopbound.tasks import TASKS, Batch, FunctionAnswerer, FunctionComposition, Task, accuracy, task_from_json
+from hopbound.tasks import (
+    TASKS,
+    Batch,
+    FunctionAnswerer,
+    FunctionComposition,
+    Recall,
+    Task,
+    accuracy,
+    task_from_json,
+)
 from hopbound.tasks.task import instance_digits
 
 EXAMPLES: list[Task] = [
@@ -14,6 +23,7 @@ EXAMPLES: list[Task] = [
     FunctionComposition(2, 2, (2,)),
     FunctionComposition(2, 3, (2,), values=(2,), order="easy"),
     FunctionComposition(3, 2, (1, 2), values=(3, 2), query="many"),
+    Recall(2, 3, 3),
 ]
 
 every_task = pytest.mark.parametrize("task", EXAMPLES, ids=lambda task: task.identity)
