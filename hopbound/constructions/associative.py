@@ -64,7 +64,7 @@ class AssociativeMemory(Construction[Recall]):
     name: ClassVar[str] = "associative memory"
     task: ClassVar[type[Task]] = Recall
     about: ClassVar[str] = "every value learns its key and is written under it; the last token reads"
-    source: ClassVar[str] = "the proof stands in hopbound/constructions/associative.py"
+    source: ClassVar[str] = "hopbound/constructions/associative.py"
     examples: ClassVar[Sequence[Example]] = (
         Example(
             schedule="conv[channels=2,kernel=2] linear[heads=1,head_dim=3]", task="recall[pairs=2,keys=3,values=3]"

@@ -83,7 +83,7 @@ class Induction(Construction[Recall]):
     name: ClassVar[str] = "induction pair"
     task: ClassVar[type[Task]] = Recall
     about: ClassVar[str] = "every value learns its key, then the last token looks its own key up"
-    source: ClassVar[str] = "the proof stands in hopbound/constructions/induction.py; the circuit is arXiv 2209.11895's"
+    source: ClassVar[str] = "hopbound/constructions/induction.py; the circuit is arXiv 2209.11895's"
     examples: ClassVar[Sequence[Example]] = (
         Example(schedule="2*full[heads=1,head_dim=8]", task="recall[pairs=2,keys=3,values=3]"),
         Example(
