@@ -38,6 +38,7 @@ from hopbound.decoder.codes import signs
 from hopbound.mixers import Mixer, SoftmaxMixer
 from hopbound.mixers.eviction import Eviction
 from hopbound.mixers.mla import MultiHeadLatentAttention
+from hopbound.mixers.moba import MixtureOfBlockAttention
 from hopbound.mixers.topk import TopkAttention
 
 LEAK = 2.0**-10
@@ -100,7 +101,7 @@ def write_lookup(mixer: Mixer[Any, Any], directions: Directions, look_up: LookUp
     if isinstance(mixer, MultiHeadLatentAttention):
         _by_latents(mixer, directions, look_up)
         return
-    assert isinstance(mixer, SoftmaxMixer | TopkAttention | Eviction)
+    assert isinstance(mixer, SoftmaxMixer | TopkAttention | MixtureOfBlockAttention | Eviction)
     if isinstance(mixer, TopkAttention):
         _choose(mixer, directions, look_up)
         look_up = replace(look_up, in_sight=min(look_up.in_sight, mixer.spec.k))
@@ -108,7 +109,9 @@ def write_lookup(mixer: Mixer[Any, Any], directions: Directions, look_up: LookUp
 
 
 def _by_heads(
-    mixer: SoftmaxMixer[Any] | TopkAttention | Eviction[Any], directions: Directions, look_up: LookUp
+    mixer: SoftmaxMixer[Any] | TopkAttention | MixtureOfBlockAttention | Eviction[Any],
+    directions: Directions,
+    look_up: LookUp,
 ) -> None:
     """All heads ask for the same address; a gate of the output stands open."""
     spec, beta = mixer.spec, upward(sharpness(look_up.in_sight) / mixer.scale)

@@ -14,6 +14,7 @@ from hopbound.tasks import FunctionComposition, Task
 CONSTRUCTIONS: tuple[Construction, ...] = (
     Induction(),
     AssociativeMemory(),
+    TwoSumByOneLayer(),
 )
 
 

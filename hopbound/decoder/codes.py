@@ -18,16 +18,21 @@ from hopbound.errors import RejectedError
 
 @dataclass(frozen=True)
 class DigitField:
-    """`bits` binary digits of `(x // divisor) % modulus`, least significant first, as ±1 from `column` on."""
+    """`bits` binary digits of `(x // divisor) % modulus`, least significant first, as ±1 from `column` on.
+
+    Where `negated`, of the number's complement `-(x // divisor) % modulus`: what adds up with it to 0.
+    """
 
     column: int
     divisor: int
     modulus: int
     bits: int
+    negated: bool = False
 
     def encode(self, x: Int[Tensor, "*shape"], dtype: torch.dtype) -> Float[Tensor, "*shape bits"]:
         """The digits of each x."""
-        number = (x // self.divisor) % self.modulus
+        number = x // self.divisor
+        number = (-number if self.negated else number) % self.modulus
         digits = (number[..., None] >> torch.arange(self.bits, device=x.device)) & 1
         return (2 * digits - 1).to(dtype)
 
@@ -36,19 +41,30 @@ class DigitField:
         """The stream's columns that hold it."""
         return range(self.column, self.column + self.bits)
 
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object; `negated` is written only where it is so, as files without it were."""
+        fields = asdict(self)
+        if not self.negated:
+            del fields["negated"]
+        return fields
+
     @classmethod
     def from_json(cls, value: object, width: int) -> "DigitField":
-        """From `asdict`, within a stream of `width` columns.
+        """From `to_json`, within a stream of `width` columns.
 
         Raises:
             RejectedError: other keys, or numbers that are none or out of range.
         """
-        fields = exactly(value, "digit field", ("column", "divisor", "modulus", "bits"))
+        given = {"negated": False, **value} if isinstance(value, dict) else value
+        fields = exactly(given, "digit field", ("column", "divisor", "modulus", "bits", "negated"))
+        if not isinstance(fields["negated"], bool):
+            raise RejectedError(f"negated: {repr(fields['negated'])[:80]}, expected true or false")
         field = cls(
             whole(fields["column"], "column", 0),
             whole(fields["divisor"], "divisor", 1),
             whole(fields["modulus"], "modulus", 1),
             whole(fields["bits"], "bits", 0, 62),
+            fields["negated"],
         )
         if field.column + field.bits > width:
             raise RejectedError(f"column: {field.column} + {field.bits} digits, expected at most {width} columns")
@@ -74,7 +90,7 @@ class TokenCode:
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
-        return {"fields": [asdict(field) for field in self.fields]}
+        return {"fields": [field.to_json() for field in self.fields]}
 
     @classmethod
     def from_json(cls, value: object, width: int) -> "TokenCode":
@@ -149,7 +165,7 @@ class PositionCode:
                 {
                     "name": segment.name,
                     "length": segment.length,
-                    "fields": [asdict(field) for field in segment.fields],
+                    "fields": [field.to_json() for field in segment.fields],
                     "constants": [list(constant) for constant in segment.constants],
                 }
                 for segment in self.segments
@@ -177,7 +193,7 @@ class ReadoutCode:
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
-        return asdict(self.field)
+        return self.field.to_json()
 
     @classmethod
     def from_json(cls, value: object, width: int) -> "ReadoutCode":

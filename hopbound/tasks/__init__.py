@@ -6,11 +6,13 @@ from hopbound.tasks.recall import RECALL_FAMILIES, Recall
 from hopbound.tasks.registry import TASKS, task_from_json
 from hopbound.tasks.task import AnswerFunction, Batch, Task
 from hopbound.tasks.text import format_task, parse_task
+from hopbound.tasks.two_sum import TWO_SUM_FAMILIES, TwoSum
 
 __all__ = [
     "ADVERSARIAL_FAMILIES",
     "RECALL_FAMILIES",
     "TASKS",
+    "TWO_SUM_FAMILIES",
     "AnswerFunction",
     "Answerer",
     "Batch",
@@ -21,6 +23,7 @@ __all__ = [
     "Recall",
     "Segment",
     "Task",
+    "TwoSum",
     "accuracy",
     "format_task",
     "parse_task",

@@ -6,10 +6,12 @@ from hopbound.errors import InputError
 from hopbound.tasks.composition import FunctionComposition
 from hopbound.tasks.recall import Recall
 from hopbound.tasks.task import Task
+from hopbound.tasks.two_sum import TwoSum
 
 TASKS: dict[str, type[Task]] = {
     FunctionComposition.name: FunctionComposition,
     Recall.name: Recall,
+    TwoSum.name: TwoSum,
 }
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbound.decoder import DigitField, PositionCode, ReadoutCode, SegmentCode, TokenCode, bit_length, signs
+from hopbound.errors import RejectedError
 
 fields = st.builds(
     DigitField,
@@ -15,6 +16,7 @@ fields = st.builds(
     divisor=st.integers(1, 50),
     modulus=st.integers(1, 300),
     bits=st.integers(0, 12),
+    negated=st.booleans(),
 )
 
 
@@ -27,7 +29,9 @@ def digits(number: int, bits: int) -> list[float]:
 @given(fields, st.lists(st.integers(0, 2**40), min_size=1, max_size=8))
 def test_digit_field(field: DigitField, numbers: list[int]) -> None:
     encoded = field.encode(torch.tensor(numbers), torch.float64).tolist()
-    assert encoded == [digits(divmod(divmod(x, field.divisor)[0], field.modulus)[1], field.bits) for x in numbers]
+    sign = -1 if field.negated else 1
+    expected = [divmod(sign * divmod(x, field.divisor)[0], field.modulus)[1] for x in numbers]
+    assert encoded == [digits(number, field.bits) for number in expected]
     assert list(field.columns) == [field.column + j for j in range(field.bits)]
 
 
@@ -89,3 +93,22 @@ def test_json_round_trips(some: list[DigitField]) -> None:
     assert PositionCode.from_json(json.loads(json.dumps(positions.to_json())), 10**6) == positions
     for field in some:
         assert ReadoutCode.from_json(json.loads(json.dumps(ReadoutCode(field).to_json())), 10**6) == ReadoutCode(field)
+
+
+@pytest.mark.parametrize("modulus", [3, 8, 10, 1_000_000])
+def test_a_negated_field_holds_the_number_that_adds_up_to_zero(modulus: int) -> None:
+    x = torch.arange(0, modulus, max(1, modulus // 50))
+    field = DigitField(0, 1, modulus, bit_length(modulus), negated=True)
+    places = 2 ** torch.arange(field.bits, dtype=torch.float64)
+    numbers = ((field.encode(x, torch.float64) + 1) / 2) @ places
+    assert ((x + numbers.long()) % modulus == 0).all()
+
+
+def test_fields_are_written_as_before_unless_they_are_negated() -> None:
+    plain, negated = DigitField(1, 2, 3, 2), DigitField(1, 2, 3, 2, negated=True)
+    assert plain.to_json() == {"column": 1, "divisor": 2, "modulus": 3, "bits": 2}
+    assert negated.to_json() == {**plain.to_json(), "negated": True}
+    assert DigitField.from_json(plain.to_json(), 8) == plain
+    for wrong in ({**plain.to_json(), "negated": 1}, {**plain.to_json(), "inverted": True}):
+        with pytest.raises(RejectedError):
+            DigitField.from_json(wrong, 8)

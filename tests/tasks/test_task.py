@@ -13,6 +13,7 @@ from hopbound.tasks import (
     FunctionComposition,
     Recall,
     Task,
+    TwoSum,
     accuracy,
     task_from_json,
 )
@@ -24,6 +25,7 @@ EXAMPLES: list[Task] = [
     FunctionComposition(2, 3, (2,), values=(2,), order="easy"),
     FunctionComposition(3, 2, (1, 2), values=(3, 2), query="many"),
     Recall(2, 3, 3),
+    TwoSum(5, 4),
 ]
 
 every_task = pytest.mark.parametrize("task", EXAMPLES, ids=lambda task: task.identity)
