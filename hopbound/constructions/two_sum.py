@@ -73,7 +73,7 @@ class TwoSumByOneLayer(Construction[TwoSum]):
     name: ClassVar[str] = "C6"
     task: ClassVar[type[Task]] = TwoSum
     about: ClassVar[str] = "one layer looks the last token's partner up by content; the map compares what came back"
-    source: ClassVar[str] = "hopbound/constructions/two_sum.py; compare arXiv 2602.01763, Theorem 1.2"
+    source: ClassVar[str] = "docs/constructions/two_sum.md"
     examples: ClassVar[Sequence[Example]] = (
         Example(schedule="full[heads=1,head_dim=3]", task="two_sum[n=5,modulus=8]"),
         Example(schedule="full[heads=1,head_dim=3]", task="two_sum[n=6,modulus=5]"),
