@@ -1,7 +1,8 @@
 """Witness files: what kinds there are, and what `verify` does with each.
 
 - *certificate* (JSON, schema `hopbound/certificate/1`): every inequality and every number, by `bounds/checker.py`; the
-  bits of its layers against its own schedule text.
+  bits of its layers against its own schedule text; or (schema `hopbound/blocks/1`), by `bounds/block_checker.py`, that
+  one layer of block attention does not decide 2-Sum.
 - *model* (a folder with `model.json` and weights): the weights' hash; the weights run again as the claim says, and the
   claim's numbers are compared.
 - *pair* (JSON, schema `hopbound/pair/1`): the named model runs on both prompts again; all numbers are recomputed.
@@ -19,8 +20,10 @@ from hopbound.errors import RejectedError
 from hopbound.files import read_json
 
 CERTIFICATE_SCHEMA = "hopbound/certificate/1"
+BLOCKS_SCHEMA = "hopbound/blocks/1"
 PAIR_SCHEMA = "hopbound/pair/1"
 MODEL_SCHEMA = "hopbound/model/1"
+_FILES = (CERTIFICATE_SCHEMA, BLOCKS_SCHEMA, PAIR_SCHEMA, None)  # None: a file that cannot be read is reported
 
 Kind = Literal["certificate", "model", "pair", "unknown"]
 _TOLERANCE = 1e-3  # on the smallest margin: other machines round sums in another order
@@ -65,7 +68,7 @@ def _witnesses_below(folder: Path) -> Iterator[Path]:
             yield path
         elif path == folder or (path.is_dir() and not path.is_symlink()):
             waiting += sorted((inner for inner in path.iterdir() if not inner.name.startswith(".")), reverse=True)
-        elif path.suffix == ".json" and path.is_file() and _schema(path) in (CERTIFICATE_SCHEMA, PAIR_SCHEMA, None):
+        elif path.suffix == ".json" and path.is_file() and _schema(path) in _FILES:
             yield path
 
 
@@ -86,13 +89,14 @@ def verify_file(path: Path) -> FileResult:
             return FileResult(path, kind, True, _verify_model(path if path.is_dir() else path.parent))
         document = read_json(path)
         schema = document.get("schema")
-        if schema == CERTIFICATE_SCHEMA:
+        if schema in (CERTIFICATE_SCHEMA, BLOCKS_SCHEMA):
             kind = "certificate"
-            return FileResult(path, kind, True, _verify_certificate(document))
+            verify = _verify_certificate if schema == CERTIFICATE_SCHEMA else _verify_blocks
+            return FileResult(path, kind, True, verify(document))
         if schema == PAIR_SCHEMA:
             kind = "pair"
             return FileResult(path, kind, True, _verify_pair(document, path.parent))
-        expected = f"{CERTIFICATE_SCHEMA!r}, {PAIR_SCHEMA!r} or a model folder"
+        expected = f"{CERTIFICATE_SCHEMA!r}, {BLOCKS_SCHEMA!r}, {PAIR_SCHEMA!r} or a model folder"
         raise RejectedError(f"schema {schema!r}, expected {expected}")
     except RejectedError as error:
         return FileResult(path, kind, False, str(error))
@@ -106,6 +110,13 @@ def _verify_certificate(document: Mapping[str, Any]) -> str:
         raise RejectedError(result.reason)
     matches_schedule(document)
     return result.reason or "every condition of the theorem holds"
+
+
+def _verify_blocks(document: Mapping[str, Any]) -> str:
+    from hopbound.bounds import blocks_match_schedule, check_blocks
+
+    blocks_match_schedule(document)
+    return check_blocks(document).reason
 
 
 def _verify_model(folder: Path) -> str:

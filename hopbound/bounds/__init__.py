@@ -1,5 +1,7 @@
 """What is impossible: finite-size bounds on hops, as certificates that another program can check."""
 
+from hopbound.bounds.block_certificate import block_certificate, blocks_match_schedule
+from hopbound.bounds.block_checker import check_blocks
 from hopbound.bounds.certificate import Certificate, Sizes, matches_schedule, read_certificate
 from hopbound.bounds.checker import CheckResult, check
 from hopbound.bounds.inverse import Limit, limits
@@ -13,7 +15,10 @@ __all__ = [
     "Limit",
     "Sizes",
     "Verdict",
+    "block_certificate",
+    "blocks_match_schedule",
     "check",
+    "check_blocks",
     "limits",
     "matches_schedule",
     "paper_threshold",

@@ -25,6 +25,7 @@ with v changes no code, hence neither selection nor output; but the right answer
 Domain of validity: one layer, codes and positions only (no second layer, no recurrence before); selection by codes.
 """
 
+from dataclasses import dataclass
 from math import comb
 
 from hopbound.architecture import Architecture, Kind
@@ -65,22 +66,45 @@ def shortest_prompt(block: int, selected: int, *, self_pairs: bool = True) -> in
     return max(1, 2 * selected + self_pairs) * block + 1
 
 
-def ceiling(architecture: Architecture, question: Question) -> Ceiling | Silence:
-    """Whether one layer of block attention with mean-key codes is ruled out for 2-Sum modulo `values`."""
+@dataclass(frozen=True)
+class BlockSizes:
+    """What one layer of block attention lets the last token know.
+
+    Attributes:
+        block: B, tokens a block.
+        code_bits: c, of a block that is not selected.
+        selected: k, blocks before the last token's own that it may see in full, over all heads.
+    """
+
+    block: int
+    code_bits: int
+    selected: int
+
+
+def block_sizes(architecture: Architecture) -> BlockSizes | None:
+    """The sizes of a stack that is one layer of block attention with mean-key codes; None for any other."""
     mixers = [m for layer in architecture.layers for m in layer.mixers if m.kind is not Kind.POINTWISE]
     if len(mixers) != 1 or mixers[0].name != "moba" or not isinstance(mixers[0], SelectiveAttention):
-        return Silence(NAME, "the stack is not a single layer that selects blocks by a code of each")
+        return None
     mixer = mixers[0]
     code = mixer.kv_heads * mixer.head_dim * architecture.precisions.kv
-    needed = code_bits_needed(question.values, mixer.block)
-    length = shortest_prompt(mixer.block, mixer.selections * (mixer.k - 1))
+    return BlockSizes(mixer.block, code, mixer.selections * (mixer.k - 1))
+
+
+def ceiling(architecture: Architecture, question: Question) -> Ceiling | Silence:
+    """Whether one layer of block attention with mean-key codes is ruled out for 2-Sum modulo `values`."""
+    sizes = block_sizes(architecture)
+    if sizes is None:
+        return Silence(NAME, "the stack is not a single layer that selects blocks by a code of each")
+    code, needed = sizes.code_bits, code_bits_needed(question.values, sizes.block)
+    length = shortest_prompt(sizes.block, sizes.selected)
     ruled_out = code < needed
     verdict = f"wrong on some prompt of {length:,} tokens" if ruled_out else "not ruled out"
     return Ceiling(
         NAME,
         {"code_bits": code, "code_bits_needed": needed} | ({"impossible_from": length} if ruled_out else {}),
         "worst",
-        f"2-Sum modulo {question.values:,} with blocks of {counted(mixer.block, 'token')} needs codes of {needed:,} "
+        f"2-Sum modulo {question.values:,} with blocks of {counted(sizes.block, 'token')} needs codes of {needed:,} "
         f"bits; these have {code:,}: {verdict}",
         "one layer on raw tokens; a block not selected is seen through the mean of its keys alone; self-pairs count",
         "averaging over unresolved values; compare arXiv 2602.01763, Theorem 1.2",
