@@ -11,6 +11,9 @@ layers once with the set of all reachable situations.
 | look ahead | full | the token of z_0 knows i_0 | i_1: the first look-up needs no query |
 | carry | bounded | last token knows less than the token of z_0 | the same as it |
 | recall | bounded, before the first full layer | last token knows i_0 | i_1, from a state that holds all of z_1 |
+| recall packed | the same, where tokens add to the state | the same | i_1, one of several entries that are read |
+
+A packed recall is only looked for where it is asked for (`packed`): how much of m it holds depends on M_1.
 
 Which mixers these are, and within which sizes, `moves.py` says.
 
@@ -24,7 +27,8 @@ from typing import Literal
 
 from hopbound.architecture import Architecture, MixerSpec
 from hopbound.errors import InputError
-from hopbound.moves import Code, Limit, Move, TaskSizes, limits, obstacle, tag_bits
+from hopbound.limits import Code, Limit, TaskSizes, tag_bits
+from hopbound.moves import Move, limits, obstacle
 
 __all__ = [
     "Move",
@@ -59,7 +63,7 @@ class Plan:
     def construction(self) -> Literal["C1", "C2", "C3"]:
         """The construction's name, by the moves that it needs."""
         moves = {step.move for step in self.steps}
-        if Move.RECALL in moves:
+        if moves & {Move.RECALL, Move.RECALL_PACKED}:
             return "C3"
         return "C2" if Move.CARRY in moves else "C1"
 
@@ -79,7 +83,8 @@ class Situation:
 class _Way:
     """How a situation was reached: the last step and the way before it, and what the steps cost.
 
-    Among ways to as many hops: no recall before recall, no carry before carry, then fewer steps.
+    Among ways to as many hops: no recall before recall, a plain one before a packed one (which counts twice), no carry
+    before carry, then fewer steps.
     """
 
     cost: tuple[int, int, int]
@@ -89,7 +94,8 @@ class _Way:
     def then(self, step: Step) -> "_Way":
         """One step more."""
         recalls, carries, number = self.cost
-        cost = recalls + (step.move is Move.RECALL), carries + (step.move is Move.CARRY), number + 1
+        recalls += (step.move is Move.RECALL) + 2 * (step.move is Move.RECALL_PACKED)
+        cost = recalls, carries + (step.move is Move.CARRY), number + 1
         return _Way(cost, step, self)
 
     def steps(self) -> tuple[Step, ...]:
@@ -102,13 +108,16 @@ class _Way:
         return tuple(reversed(found))
 
 
-def moves_from(at: Situation, hops: int, before_full: bool) -> Iterator[tuple[Move, int, Situation]]:
+def moves_from(
+    at: Situation, hops: int, before_full: bool, *, packed: bool = False
+) -> Iterator[tuple[Move, int, Situation]]:
     """The moves from a situation: the hop whose value each brings, and the situation after it.
 
     Args:
         at: what the two tokens know.
         hops: L.
         before_full: whether no full layer was so far, nor is in this one.
+        packed: whether packed recalls count.
     """
     if at.last < at.start:
         for move in (Move.FETCH, Move.CARRY):
@@ -117,6 +126,8 @@ def moves_from(at: Situation, hops: int, before_full: bool) -> Iterator[tuple[Mo
         yield Move.LOOK_UP, at.last + 1, Situation(at.last + 1, 1)
     if at.last == 0 and before_full:
         yield Move.RECALL, 1, Situation(1, 1)
+        if packed:
+            yield Move.RECALL_PACKED, 1, Situation(1, 1)
     if at.start == 0:
         yield Move.LOOK_AHEAD, 1, Situation(at.last, 1)
 
@@ -137,7 +148,14 @@ def _worth_going_on(reached: dict[Situation, _Way]) -> dict[Situation, _Way]:
     return kept
 
 
-def best_plan(architecture: Architecture, hops: int, sizes: TaskSizes | None = None, *, overfill: bool = False) -> Plan:
+def best_plan(
+    architecture: Architecture,
+    hops: int,
+    sizes: TaskSizes | None = None,
+    *,
+    overfill: bool = False,
+    packed: bool = False,
+) -> Plan:
     """The plan with the most hops, at most `hops`; without sizes one that works whenever its `conditions` hold.
 
     Args:
@@ -145,16 +163,27 @@ def best_plan(architecture: Architecture, hops: int, sizes: TaskSizes | None = N
         hops: as many as are wanted.
         sizes: of the task.
         overfill: see `obstacle`.
+        packed: look for packed recalls too; of recalls it is then these that may be overfilled.
     """
+
+    def first_able(mixers: Sequence[MixerSpec], move: Move, hop: int) -> int | None:
+        """The first of a layer's mixers that can make the move."""
+        for index, mixer in enumerate(mixers):
+            forced = overfill and (move is Move.RECALL_PACKED or not packed)
+            reason = obstacle(mixer, move, hop, sizes, overfill=forced, precisions=architecture.precisions)
+            if reason is None:
+                return index
+        return None
+
     reached = {Situation(-1, 0): _Way((0, 0, 0))}
     first_full = min(architecture.full_layers, default=len(architecture.layers))
     for number, layer in enumerate(architecture.layers):
         following = dict(reached)
         able: dict[tuple[Move, int], int | None] = {}
         for at, way in reached.items():
-            for move, hop, then in moves_from(at, hops, number < first_full):
+            for move, hop, then in moves_from(at, hops, number < first_full, packed=packed):
                 if (move, hop) not in able:
-                    able[move, hop] = _first_able(layer.mixers, move, hop, sizes, overfill)
+                    able[move, hop] = first_able(layer.mixers, move, hop)
                 mixer = able[move, hop]
                 if mixer is None:
                     continue
@@ -164,14 +193,6 @@ def best_plan(architecture: Architecture, hops: int, sizes: TaskSizes | None = N
         reached = _worth_going_on(following)
     at = min(reached, key=lambda s: (-s.last, *reached[s].cost))
     return Plan(max(at.last, 0), reached[at].steps() if at.last > 0 else ())
-
-
-def _first_able(
-    mixers: Sequence[MixerSpec], move: Move, hop: int, sizes: TaskSizes | None, overfill: bool
-) -> int | None:
-    """The first of a layer's mixers that can make the move."""
-    able = (index for index, mixer in enumerate(mixers) if obstacle(mixer, move, hop, sizes, overfill=overfill) is None)
-    return next(able, None)
 
 
 def conditions(plan: Plan, architecture: Architecture) -> tuple[str, ...]:
@@ -191,7 +212,7 @@ def conditions(plan: Plan, architecture: Architecture) -> tuple[str, ...]:
     """
     tightest: dict[Code, tuple[Limit, int]] = {}
     for step in plan.steps:
-        found = limits(architecture.layers[step.layer].mixers[step.mixer], step.move)
+        found = limits(architecture.layers[step.layer].mixers[step.mixer], step.move, architecture.precisions)
         assert not isinstance(found, str)
         for limit in found:
             if limit.code is Code.FUNCTION and tag_bits(plan.hops) <= limit.most:
@@ -199,25 +220,38 @@ def conditions(plan: Plan, architecture: Architecture) -> tuple[str, ...]:
             if limit.code not in tightest or limit.most < tightest[limit.code][0].most:
                 tightest[limit.code] = limit, step.layer
     return tuple(
-        f"{code.value.format(tightest[code][0].most)} ({tightest[code][0].size} of layer {tightest[code][1] + 1})"
+        f"{tightest[code][0].said()} ({tightest[code][0].size} of layer {tightest[code][1] + 1})"
         for code in Code
         if code in tightest
     )
 
 
-def plan_or_refuse(architecture: Architecture, sizes: TaskSizes, *, overfill: bool = False) -> Plan:
+def plan_or_refuse(
+    architecture: Architecture, sizes: TaskSizes, *, overfill: bool = False, packed: bool = False
+) -> Plan:
     """The plan for the task's hops.
+
+    Args:
+        architecture: the stack.
+        sizes: of the task.
+        overfill: see `obstacle`. With `packed` the memory that is overfilled is the plain one where a packed one would
+            fit, and the packed one where it would not.
+        packed: look for packed recalls too.
 
     Raises:
         InputError: no construction of this project makes so many hops with this stack, or not at these sizes; one
             line that says what would fit.
     """
     hops = sizes.hops
-    plan = best_plan(architecture, hops, sizes, overfill=overfill)
-    if plan.hops == hops:
-        return plan
+    fitting = best_plan(architecture, hops, sizes, packed=packed)
+    forced = [best_plan(architecture, hops, sizes, overfill=True)]
+    if packed and fitting.hops < hops:
+        forced.insert(0, best_plan(architecture, hops, sizes, overfill=True, packed=True))
+    for plan in forced if overfill else [fitting]:
+        if plan.hops == hops:
+            return plan
     unlimited = best_plan(architecture, hops)
-    for other in (unlimited, best_plan(architecture, hops, sizes, overfill=True)):
+    for other in (unlimited, *forced):
         if other.hops == hops:
             raise InputError(
                 "sizes", f"D={sizes.domains} M={sizes.values}", _what_is_too_large(architecture, other, sizes)
@@ -229,7 +263,7 @@ def _what_is_too_large(architecture: Architecture, plan: Plan, sizes: TaskSizes)
     """The first obstacle on a plan's way that the sizes put there."""
     for step in plan.steps:
         mixer = architecture.layers[step.layer].mixers[step.mixer]
-        reason = obstacle(mixer, step.move, step.hop, sizes)
+        reason = obstacle(mixer, step.move, step.hop, sizes, precisions=architecture.precisions)
         if reason is not None:
             return f"smaller ones: layer {step.layer + 1}, {step.move.value}: {reason}"
     raise AssertionError("a plan that the sizes allow was refused")

@@ -7,6 +7,7 @@ same `M_1`: m itself (the paper's sizes), or the one of the shortest certified p
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log2
 
 from hopbound.architecture import Architecture
 from hopbound.bounds import Certificate, Sizes, Verdict, prove
@@ -101,6 +102,59 @@ def frontier(
     return Frontier(hops, sizes, "n_1", tuple(rows), verdict.reason)
 
 
+@dataclass(frozen=True)
+class Capacity:
+    """How much of z_1 a stack can hold, from both sides, where the hops need a state that holds all of it.
+
+    Attributes:
+        built: the largest m that is built, with one row of z_2.
+        impossible: the smallest m that was found certified impossible, with any number of rows.
+        certificate: the one with that m.
+    """
+
+    built: int
+    impossible: int
+    certificate: Certificate
+
+    @property
+    def ratio(self) -> float:
+        """log m that is impossible over log m that is built."""
+        return log2(self.impossible) / log2(self.built)
+
+
+def capacity(architecture: Architecture, hops: int) -> Capacity | None:
+    """The capacity of a stack for z_1, with the paper's sizes; None where there is none, or nothing is built.
+
+    For two hops the smallest certified m is found by halving, as certificates at one m are found at larger ones.
+
+    Args:
+        architecture: the stack.
+        hops: 1 or 2.
+
+    Raises:
+        InputError: another number of hops, or as `prove`.
+    """
+    if hops not in (1, 2):
+        raise InputError("hops", hops, "1 or 2 for a capacity")
+
+    def sizes(m: int) -> TaskSizes:
+        return TaskSizes((m,) * hops, (m,) * hops, (1,) * (hops - 1))
+
+    built, construction = _largest(architecture, sizes, least=2)
+    best = prove(architecture, hops, sizes="paper").certificate
+    if best is None or not built or construction != "C3":
+        return None
+    low = built
+    while hops == 2 and best.domains[0] - low > 1:
+        middle = (low + best.domains[0]) // 2
+        found = edge(architecture, [middle], "paper").get(middle)
+        if found is None:
+            low = middle
+        else:
+            best = found
+    return Capacity(built, best.domains[0], best)
+
+
 def _grid(architecture: Architecture, shortest: Certificate | None) -> list[int]:
     """Sizes of the first function: powers of √2, the shortest certificate's, and what a state just holds."""
     held, construction = _largest(architecture, lambda m: TaskSizes((m, m), (m, m), (1,)), least=2)
@@ -122,7 +176,7 @@ def _largest(architecture: Architecture, sizes: Callable[[int], TaskSizes], *, l
 
     def plan(size: int) -> str | None:
         task = sizes(size)
-        found = best_plan(architecture, task.hops, task)
+        found = best_plan(architecture, task.hops, task, packed=True)
         return found.construction if found.hops == task.hops else None
 
     construction = plan(least)

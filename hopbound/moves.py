@@ -7,15 +7,18 @@ said than that.
 
 Value codes have one digit a value channel. Behind a short convolution, and in lightning attention, values pass through
 silu: a digit is then told from a constant that takes one more channel.
+
+A *packed* recall holds several entries of z_1 in a row of the state, as binary digits of its numbers: `limits.DIGITS`
+in each, or as many as the number has bits where these are fewer. How much of m fits depends on the value's bits then.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from hopbound.architecture import MixerSpec
+from hopbound.architecture import MixerSpec, Precisions
 from hopbound.architecture.sizes import (
     ChannelState,
     Columns,
@@ -28,6 +31,7 @@ from hopbound.architecture.sizes import (
     SelectiveAttention,
     WindowAttention,
 )
+from hopbound.limits import Code, Limit, TaskSizes, packed_digits
 
 FADED = 40.0  # a recall makes up for fixed decays up to e^40; float32 and bfloat16 hold more than e^80
 
@@ -40,97 +44,7 @@ class Move(Enum):
     LOOK_AHEAD = "look ahead"
     CARRY = "carry"
     RECALL = "recall"
-
-
-@dataclass(frozen=True)
-class TaskSizes:
-    """Sizes of L-hop composition as the constructions need them: `D_1..D_L`, `M_1..M_L`, `n_1..n_{L-1}`."""
-
-    domains: tuple[int, ...]
-    values: tuple[int, ...]
-    n: tuple[int, ...]
-
-    @property
-    def hops(self) -> int:
-        """L."""
-        return len(self.domains)
-
-    @property
-    def tag_bits(self) -> int:
-        """Bits that tell the functions z_1..z_L, the start and the query apart."""
-        return tag_bits(self.hops)
-
-    def value_bits(self, hop: int) -> int:
-        """Bits of i_hop; i_0 is the start."""
-        return ((self.domains[0] if hop == 0 else self.values[hop - 1]) - 1).bit_length()
-
-    def query_bits(self, hop: int) -> int:
-        """Bits of the query part w_{hop-1} that the address of the look-up to i_hop holds; 0 for the first hop."""
-        return 0 if hop == 1 else (self.n[hop - 2] - 1).bit_length()
-
-    def address_bits(self, hop: int) -> int:
-        """Bits of the code of an address of z_hop: function, query part, value."""
-        return self.tag_bits + self.query_bits(hop) + self.value_bits(hop - 1)
-
-
-def tag_bits(hops: int) -> int:
-    """Bits that tell the functions z_1..z_L, the start and the query apart."""
-    return (hops + 1).bit_length()
-
-
-class Code(Enum):
-    """What of a task must fit into a mixer, and how that is said of the most that fits."""
-
-    FUNCTION = "function codes of at most {} bits"
-    ADDRESS = "address codes of at most {} bits"
-    VALUE = "value codes of at most {} bits"
-    FUNCTION_AND_VALUE = "function and value codes of at most {} bits together"
-    ADDRESS_AND_VALUE = "address and value codes of at most {} bits together"
-    ENTRIES = "m at most {}"
-    ENTRIES_AND_VALUE = "2 m and the bits of a value code at most {} together"
-
-    def needed(self, sizes: TaskSizes, hop: int) -> int:
-        """How much of it a move to the value of `hop` needs."""
-        match self:
-            case Code.FUNCTION:
-                return sizes.tag_bits
-            case Code.ADDRESS:
-                return sizes.address_bits(hop)
-            case Code.VALUE:
-                return sizes.value_bits(hop)
-            case Code.FUNCTION_AND_VALUE:
-                return sizes.tag_bits + sizes.value_bits(hop)
-            case Code.ADDRESS_AND_VALUE:
-                return sizes.address_bits(hop) + sizes.value_bits(hop)
-            case Code.ENTRIES:
-                return sizes.domains[0]
-            case Code.ENTRIES_AND_VALUE:
-                return 2 * sizes.domains[0] + sizes.value_bits(hop)
-
-
-@dataclass(frozen=True)
-class Limit:
-    """At most so much of a code fits, because of a size of the mixer."""
-
-    code: Code
-    most: int
-    size: str
-
-    def exceeded(self, needed: int) -> str:
-        """Why more does not fit."""
-        match self.code:
-            case Code.FUNCTION:
-                return f"a function code of {needed} bits is wider than {self.size} {self.most}"
-            case Code.ADDRESS:
-                return f"an address code of {needed} bits is wider than {self.size} {self.most}"
-            case Code.VALUE:
-                return f"a value code of {needed} bits is wider than the {self.most} value channels"
-            case Code.FUNCTION_AND_VALUE | Code.ADDRESS_AND_VALUE:
-                return f"a key's code and a value code of {needed} bits together are wider than {self.size} {self.most}"
-            case Code.ENTRIES:
-                return f"z_1 has m = {needed} addresses, the state holds {self.most} of them (its {self.size})"
-            case Code.ENTRIES_AND_VALUE:
-                return f"keys, queries and values of z_1 take {needed} channels of {self.most}"
+    RECALL_PACKED = "recall packed"
 
 
 # The limits within which a mixer makes a move, or why its sizes let it make none. A rule gets a spec of its name's
@@ -276,6 +190,22 @@ def _recall_by_cache(spec: EvictingAttention) -> Limits:
     return Limit(Code.ENTRIES, spec.recent - 1, "recent tokens less 1"), *_look_up_by_heads(spec)
 
 
+# -- packed recalls: states to which every token adds, and which keep what was added -----------------------------------
+
+
+def _packed_by_matrix(spec: MatrixState) -> Limits:
+    return (Limit(Code.PACKED, spec.heads * spec.value_dim, "value channels", rows=spec.head_dim),)
+
+
+def _packed_by_features(spec: MatrixState) -> Limits | str:
+    carried = _carry_by_features(spec)
+    return carried if isinstance(carried, str) else _packed_by_matrix(spec)
+
+
+def _packed_by_groups(spec: GroupedState) -> Limits:
+    return (Limit(Code.PACKED, spec.heads * spec.head_dim, "value channels", rows=spec.state),)
+
+
 def fastest_loss(spec: MatrixState) -> float:
     """The largest loss a token of a head with a fixed decay, as a logarithm."""
     return -math.log1p(-(2.0**-5)) if spec.name == "retnet" else 2.0 ** (-8 / spec.heads)
@@ -284,6 +214,7 @@ def fastest_loss(spec: MatrixState) -> float:
 _LOOK_UP: dict[str, Rule] = {"full": _look_up_by_heads, "mla": _look_up_by_latents, "topk": _look_up_by_index}
 _KEEPING = ("delta", "deltaproduct", "gdn", "kda", "gla", "hgrn2", "rwkv6", "rwkv7", "mlstm", "loglinear")
 _FADING = ("retnet", "lightning")
+_ADDING = tuple(name for name in _KEEPING if name != "hgrn2")  # the delta rule too, where it writes gently
 
 RULES: Mapping[Move, Mapping[str, Rule]] = {
     Move.FETCH: {name: _of_functions(rule) for name, rule in _LOOK_UP.items()},
@@ -309,6 +240,11 @@ RULES: Mapping[Move, Mapping[str, Rule]] = {
         **dict.fromkeys(("window", "longformer"), _recall_by_window),
         **dict.fromkeys(("h2o", "adakv"), _recall_by_cache),
     },
+    Move.RECALL_PACKED: {
+        "linear": _packed_by_features,
+        **dict.fromkeys(_ADDING, _packed_by_matrix),
+        "mamba2": _packed_by_groups,
+    },
 }
 
 _NO_LOOK_UP = "{} makes no exact look-up here"
@@ -318,6 +254,7 @@ _REFUSALS = {
     Move.LOOK_AHEAD: _NO_LOOK_UP,
     Move.CARRY: "{} has no built carry",
     Move.RECALL: "{} holds no table",
+    Move.RECALL_PACKED: "{} holds no packed table",
 }
 
 
@@ -345,11 +282,22 @@ WITHOUT: Mapping[Move, Mapping[str, str]] = {
         **_for(("rfa", "poly"), "its features are never exactly zero, keys are not told apart exactly"),
         "recurrence": "it has sizes but no weights",
     },
+    Move.RECALL_PACKED: {
+        "hgrn2": "a write empties its row",
+        "mamba": "keys and queries take its channels",
+        **_for(_FADING, "what is added later counts for more"),
+    },
 }
 
 
-def limits(mixer: MixerSpec, move: Move) -> Limits | str:
-    """What a task must keep to for `mixer` to make `move`, or why it cannot make it at any sizes of the task."""
+def limits(mixer: MixerSpec, move: Move, precisions: Precisions | None = None) -> Limits | str:
+    """What a task must keep to for `mixer` to make `move`, or why it cannot make it at any sizes of the task.
+
+    Args:
+        mixer: the mixer.
+        move: what it should do.
+        precisions: bits of a number of its state, for what is packed; None: the usual ones.
+    """
     rule = RULES[move].get(mixer.name)
     if rule is None:
         refusal, reason = _REFUSALS[move].format(mixer.name), WITHOUT[move].get(mixer.name)
@@ -357,11 +305,21 @@ def limits(mixer: MixerSpec, move: Move) -> Limits | str:
     found = rule(mixer)
     if isinstance(found, str):
         return found
+    digits = packed_digits(precisions or Precisions())
+    found = tuple(replace(limit, digits=digits) if limit.code is Code.PACKED else limit for limit in found)
     nothing = next((limit for limit in found if limit.most < 1), None)
     return found if nothing is None else nothing.exceeded(1)
 
 
-def obstacle(mixer: MixerSpec, move: Move, hop: int, sizes: TaskSizes | None, *, overfill: bool = False) -> str | None:
+def obstacle(
+    mixer: MixerSpec,
+    move: Move,
+    hop: int,
+    sizes: TaskSizes | None,
+    *,
+    overfill: bool = False,
+    precisions: Precisions | None = None,
+) -> str | None:
     """Why `mixer` cannot make `move` to the value of `hop` at these sizes; None if it can. Without sizes: at all.
 
     Args:
@@ -370,16 +328,18 @@ def obstacle(mixer: MixerSpec, move: Move, hop: int, sizes: TaskSizes | None, *,
         hop: the value that the move brings.
         sizes: of the task; None leaves all size conditions out (a recall then never fits).
         overfill: let a recall hold more addresses than its state has room for (it will fail: for demonstrations).
+        precisions: as for `limits`.
     """
-    found = limits(mixer, move)
+    found = limits(mixer, move, precisions)
     if isinstance(found, str):
         return found
     if sizes is None:
-        return "a state of fixed size holds no table of any size" if move is Move.RECALL else None
+        recalls = move in (Move.RECALL, Move.RECALL_PACKED)
+        return "a state of fixed size holds no table of any size" if recalls else None
     for limit in found:
-        if overfill and limit.code is Code.ENTRIES:
+        if overfill and limit.forced(sizes, hop):
             continue
-        needed = limit.code.needed(sizes, hop)
+        needed = limit.needed(sizes, hop)
         if needed > limit.most:
             return limit.exceeded(needed)
     return None

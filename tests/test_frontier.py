@@ -12,7 +12,7 @@ from hopbound.bounds.frontier import edge
 from hopbound.claims import TaskSizes, best_plan
 from hopbound.cli.main import run_with
 from hopbound.errors import InputError
-from hopbound.frontier import Row, frontier
+from hopbound.frontier import Row, capacity, frontier
 from hopbound.witness import verify_files
 
 
@@ -49,9 +49,9 @@ def test_two_hops(schedule: str, sizes: Sizes) -> None:
     for row in found.rows:
         # Built: the plan is there at the size named, and not at the next.
         if row.built:
-            assert best_plan(architecture, 2, task(row, row.built)).hops == 2
+            assert best_plan(architecture, 2, task(row, row.built), packed=True).hops == 2
         if row.built is not None:
-            assert best_plan(architecture, 2, task(row, row.built + 1)).hops < 2
+            assert best_plan(architecture, 2, task(row, row.built + 1), packed=True).hops < 2
         if row.certified is None:
             continue
         # Certified: for exactly these sizes, and none of them is built; nor is any larger one.
@@ -98,7 +98,8 @@ def test_one_hop() -> None:
     counted = frontier(stack("2*linear"), 1)
     (row,) = counted.rows
     assert (counted.varying, row.m, row.values) == ("m", None, None)
-    assert row.built == 8  # d_k addresses
+    # 8 rows of 8 numbers of 2 digits: 3 values of 5 bits in each, but not 4.
+    assert row.built == 24
     assert row.construction == "C3"
     bits = 2 * 2 * (64 + 8)
     assert row.impossible == next(m for m in range(2, 999) if m**m > 2**bits)
@@ -148,3 +149,31 @@ def test_the_command_writes_what_it_names(tmp_path: Path, capsys: pytest.Capture
     assert all(f"{row['m']:,}" in shown for row in rows)
     assert run_with([*line[:7], "3", "--frontier"]) == 2
     assert "hops" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("head_dim", [16, 24, 64])
+def test_what_a_state_holds_is_known_within_a_factor_of_the_logarithm(head_dim: int, hops: int) -> None:
+    """The largest m that is built and the smallest that is certified impossible: log m within a factor 1.5."""
+    architecture = stack("2*linear full" if hops == 2 else "2*linear", head_dim, bits=32)
+    found = capacity(architecture, hops)
+    assert found is not None
+    assert found.ratio == log2(found.impossible) / log2(found.built) <= 1.5
+    assert check(found.certificate.document()).accepted
+    assert found.certificate.domains[0] == found.impossible
+    for m, hops_made in ((found.built, hops), (found.built + 1, hops - 1)):
+        task = TaskSizes((m,) * hops, (m,) * hops, (1,) * (hops - 1))
+        assert best_plan(architecture, hops, task, packed=True).hops == hops_made
+    # Five digits in each number: ⌈m / d⌉ values a row.
+    bits = (found.built - 1).bit_length()
+    assert found.built == head_dim * (5 * head_dim // bits)
+
+
+@pytest.mark.parametrize("schedule", ["full", "linear full", "3*full"])
+def test_no_capacity_where_no_state_has_to_hold_it(schedule: str) -> None:
+    assert capacity(stack(schedule), 1) is None
+
+
+def test_the_capacity_of_other_numbers_of_hops_is_refused() -> None:
+    with pytest.raises(InputError, match="hops"):
+        capacity(stack("linear"), 3)

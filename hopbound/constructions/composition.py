@@ -5,7 +5,8 @@ r"""C1, C2, C3: weights that make L hops of sequential function composition (arX
 - *fetch* and *look up* (full layer): the exact look-up of `lookup.py` by the last token;
 - *look ahead* (full layer): the token of z_0 looks up i_1, whose address it knows;
 - *carry* (bounded layer): `carry.py`;
-- *recall*: by a recurrence `recall.py`, by a window or a cache of recent tokens the exact look-up.
+- *recall*: by a recurrence `recall.py`, by a window or a cache of recent tokens the exact look-up;
+- *packed recall*: by a recurrence with several entries in a row of its state, `packing.py`.
 
 **C1** (L + 1 full layers): fetch z_0, then L look-ups. **C2** (L full layers and one bounded layer): a carry in place
 of the fetch, before the first full layer or, after a look-ahead, between the first two. **C3** (L - 1 full layers and
@@ -31,6 +32,7 @@ from hopbound.constructions.construction import Built, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
 from hopbound.constructions.memory import MEMORIES
+from hopbound.constructions.packing import Packing, Weights
 from hopbound.constructions.recall import write_one_hot, write_recall
 from hopbound.decoder import (
     Decoder,
@@ -42,6 +44,7 @@ from hopbound.decoder import (
     TokenCode,
     signs,
 )
+from hopbound.decoder.codes import bit_length
 from hopbound.errors import InputError
 from hopbound.tasks import FunctionComposition
 
@@ -52,9 +55,11 @@ class BuiltComposition(Built):
 
     Attributes:
         plan: which layer makes which move.
+        packing: where the bits of z_1 stand in the state, where they are packed.
     """
 
     plan: Plan
+    packing: Packing | None
 
 
 # Small, so that all instances are asked, and large: prompts of thousands of tokens, of more than 10^5, of a million.
@@ -112,20 +117,23 @@ def build_composition(
     if task.order != "hard" or task.query != "one":
         raise InputError("task", f"order={task.order} query={task.query}", "order=hard query=one")
     sizes = task_sizes(task)
-    plan = plan_or_refuse(architecture, sizes, overfill=overfill)
-    directions = _directions(architecture, sizes, plan)
+    plan = plan_or_refuse(architecture, sizes, overfill=overfill, packed=True)
+    packing = _packing(architecture, sizes, plan)
+    directions = _directions(architecture, sizes, plan, packing)
     config = DecoderConfig(
         schedule=str(architecture),
         precisions=architecture.precisions,
         vocabulary=task.vocabulary_size,
         answers=task.answers,
         width=directions.width,
-        hidden=tuple(_hidden_units(directions, sizes, plan, layer) for layer in range(len(architecture.layers))),
+        hidden=tuple(
+            _hidden_units(directions, sizes, plan, packing, layer) for layer in range(len(architecture.layers))
+        ),
         activation="relu",
         norm="none",
         scores="one",
         tokens=_token_code(sizes, directions),
-        positions=_position_code(sizes, directions),
+        positions=_position_code(sizes, directions, packing),
         readout=ReadoutCode(
             DigitField(directions[f"raw i_{sizes.hops}"].start, 1, task.answers, sizes.value_bits(sizes.hops))
         ),
@@ -133,22 +141,32 @@ def build_composition(
     decoder = Decoder.zeros(config)
     with torch.no_grad():
         for step in plan.steps:
-            _write_move(decoder, directions, sizes, plan, step, task.prompt_length)
+            _write_move(decoder, directions, sizes, packing, step, task.prompt_length)
         for layer in range(len(architecture.layers)):
-            _write_map(decoder, directions, sizes, plan, layer)
+            _write_map(decoder, directions, sizes, plan, packing, layer)
     return BuiltComposition(
         decoder=decoder.to(dtype).eval().requires_grad_(False),
         construction=plan.construction,
         steps=tuple(f"layer {step.layer + 1} {step.move.value} i_{step.hop}" for step in plan.steps),
         directions=directions,
         plan=plan,
+        packing=packing,
     )
+
+
+def _packing(architecture: Architecture, sizes: TaskSizes, plan: Plan) -> Packing | None:
+    """Of the plan's packed recall, if it has one."""
+    for step in plan.steps:
+        if step.move is Move.RECALL_PACKED:
+            mixer = architecture.layers[step.layer].mixers[step.mixer]
+            return Packing.of(mixer, architecture.precisions, sizes.domains[0], sizes.value_bits(1))
+    return None
 
 
 # -- coordinates -------------------------------------------------------------------------------------------------------
 
 
-def _directions(architecture: Architecture, sizes: TaskSizes, plan: Plan) -> Directions:
+def _directions(architecture: Architecture, sizes: TaskSizes, plan: Plan, packing: Packing | None) -> Directions:
     directions = Directions()
     hops = sizes.hops
     directions.add("one", 1)
@@ -163,11 +181,21 @@ def _directions(architecture: Architecture, sizes: TaskSizes, plan: Plan) -> Dir
     for step in plan.steps:
         name = _name(step)
         directions.add(f"raw {name}", sizes.value_bits(step.hop))
-        if _is_cleaned(step, hops):
+        if step.hop < hops or step.move is Move.LOOK_AHEAD:
             directions.add(name, sizes.value_bits(step.hop))
+        keys = 0
         if step.move is Move.RECALL and architecture.layers[step.layer].mixers[step.mixer].name in MEMORIES:
-            directions.add("key", sizes.domains[0])
-            directions.add("wanted key", sizes.domains[0])
+            keys = sizes.domains[0]
+        elif step.move is Move.RECALL_PACKED and packing is not None:
+            keys = len(packing.writers)
+            directions.add("row", bit_length(packing.rows))
+            directions.add("slot", bit_length(packing.slots))
+            directions.add("wanted slot", packing.slots)
+            directions.add("packed", packing.used)
+            directions.add("raw packed", packing.used)
+        if keys:
+            directions.add("key", keys)
+            directions.add("wanted key", keys)
     return directions
 
 
@@ -177,7 +205,8 @@ def _name(step: Step) -> str:
 
 
 def _is_cleaned(step: Step, hops: int) -> bool:
-    return step.move is Move.LOOK_AHEAD or step.hop < hops
+    """Whether raw digits are made ±1 again; what is unpacked is so from the first."""
+    return step.move is Move.LOOK_AHEAD or (step.hop < hops and step.move is not Move.RECALL_PACKED)
 
 
 def _known_at_start(directions: Directions, sizes: TaskSizes, hop: int) -> range:
@@ -197,7 +226,7 @@ def _token_code(sizes: TaskSizes, directions: Directions) -> TokenCode:
     return TokenCode(tuple(fields))
 
 
-def _position_code(sizes: TaskSizes, directions: Directions) -> PositionCode:
+def _position_code(sizes: TaskSizes, directions: Directions, packing: Packing | None) -> PositionCode:
     query, value = directions["address query"].start, directions["address value"].start
 
     def segment(name: str, tag: int, length: int, fields: tuple[DigitField, ...]) -> SegmentCode:
@@ -213,6 +242,10 @@ def _position_code(sizes: TaskSizes, directions: Directions) -> PositionCode:
         fields = [DigitField(value, 1, values, sizes.value_bits(hop - 1))]
         if sizes.query_bits(hop):
             fields.append(DigitField(query, values, sizes.n[hop - 2], sizes.query_bits(hop)))
+        if hop == 1 and packing is not None:
+            row, slot = directions["row"], directions["slot"]
+            fields.append(DigitField(row.start, 1, packing.rows, len(row)))
+            fields.append(DigitField(slot.start, packing.rows, packing.slots, len(slot)))
         segments.append(segment(f"z_{hop}", hop, sizes.domains[hop - 1], tuple(fields)))
     segments += [segment("z_0", 0, 1, ()), segment("w", sizes.hops + 1, 1, ())]
     return PositionCode(tuple(segments))
@@ -222,7 +255,7 @@ def _position_code(sizes: TaskSizes, directions: Directions) -> PositionCode:
 
 
 def _write_move(
-    decoder: Decoder, directions: Directions, sizes: TaskSizes, plan: Plan, step: Step, length: int
+    decoder: Decoder, directions: Directions, sizes: TaskSizes, packing: Packing | None, step: Step, length: int
 ) -> None:
     mixer = decoder.each_block()[step.layer].each_mixer()[step.mixer]
     target = directions[f"raw {_name(step)}"]
@@ -233,6 +266,17 @@ def _write_move(
     if step.move is Move.RECALL and mixer.spec.name in MEMORIES:
         keys, queries = directions["key"], directions["wanted key"]
         write_recall(mixer, directions, keys=keys, queries=queries, source=stored, target=target)
+        return
+    if step.move is Move.RECALL_PACKED and packing is not None:
+        write_recall(
+            mixer,
+            directions,
+            keys=directions["key"],
+            queries=directions["wanted key"],
+            source=directions["packed"],
+            target=directions["raw packed"],
+            writers=packing.writers,
+        )
         return
     value_key = directions.low("address value", sizes.value_bits(step.hop - 1)) if step.hop else range(0)
     if step.move is Move.FETCH:
@@ -255,18 +299,28 @@ def _cleaned_in(plan: Plan, layer: int, hops: int) -> list[Step]:
     return [step for step in plan.steps if step.layer == layer and _is_cleaned(step, hops)]
 
 
+def _moves_in(plan: Plan, layer: int, move: Move) -> bool:
+    return any(step.layer == layer and step.move is move for step in plan.steps)
+
+
 def _precedes_memory(directions: Directions, plan: Plan, layer: int) -> bool:
     """Whether the next layer recalls by one-hot keys, which this layer's map makes."""
-    recalls = any(step.layer == layer + 1 and step.move is Move.RECALL for step in plan.steps)
+    recalls = _moves_in(plan, layer + 1, Move.RECALL) or _moves_in(plan, layer + 1, Move.RECALL_PACKED)
     return recalls and "key" in directions.spans
 
 
-def _hidden_units(directions: Directions, sizes: TaskSizes, plan: Plan, layer: int) -> int:
-    clean = sum(2 * sizes.value_bits(step.hop) for step in _cleaned_in(plan, layer, sizes.hops))
-    return clean + (2 * sizes.domains[0] if _precedes_memory(directions, plan, layer) else 0)
+def _hidden_units(directions: Directions, sizes: TaskSizes, plan: Plan, packing: Packing | None, layer: int) -> int:
+    units = sum(2 * sizes.value_bits(step.hop) for step in _cleaned_in(plan, layer, sizes.hops))
+    if _precedes_memory(directions, plan, layer):
+        units += 2 * sizes.domains[0] if packing is None else packing.key_units + packing.query_units
+    if packing is not None and _moves_in(plan, layer, Move.RECALL_PACKED):
+        units += packing.read_units
+    return units
 
 
-def _write_map(decoder: Decoder, directions: Directions, sizes: TaskSizes, plan: Plan, layer: int) -> None:
+def _write_map(
+    decoder: Decoder, directions: Directions, sizes: TaskSizes, plan: Plan, packing: Packing | None, layer: int
+) -> None:
     pointwise = decoder.each_block()[layer].pointwise
     if pointwise is None:
         return
@@ -277,12 +331,33 @@ def _write_map(decoder: Decoder, directions: Directions, sizes: TaskSizes, plan:
         raw, clean = directions[f"raw {_name(step)}"], directions[_name(step)]
         write_clean(rise, rise_bias, fall, pointwise.fall.bias, raw, clean)
         unit += 2 * len(raw)
-    if _precedes_memory(directions, plan, layer):
-        # i_0 as the carry left it if it came in this very layer: its clean digits are only being written.
-        wanted = directions["raw i_0" if any(step.hop == 0 for step in cleaned) else "i_0"]
-        held = directions.low("address value", sizes.value_bits(0))
-        tag = list(zip(directions["tag"], signs(1, sizes.tag_bits), strict=True))
-        for digits, required, name in ((held, tag, "key"), (wanted, [], "wanted key")):
-            target = directions[name]
-            write_one_hot(rise, rise_bias, fall, first_unit=unit, digits=digits, required=required, target=target)
-            unit += len(target)
+    weights = Weights(rise, rise_bias, fall, pointwise.fall.bias)
+    if packing is not None and _moves_in(plan, layer, Move.RECALL_PACKED):
+        target = directions["i_1" if sizes.hops > 1 else "raw i_1"]
+        read, slot = directions["raw packed"], directions["wanted slot"]
+        packing.write_unpacking(unit, weights, read=read, slot=slot, target=target)
+    if not _precedes_memory(directions, plan, layer):
+        return
+    # i_0 as the carry left it if it came in this very layer: its clean digits are only being written.
+    wanted = directions["raw i_0" if any(step.hop == 0 for step in cleaned) else "i_0"]
+    tag = list(zip(directions["tag"], signs(1, sizes.tag_bits), strict=True))
+    if packing is not None:
+        packing.write_packed(
+            unit,
+            weights,
+            row=directions["row"],
+            slot=directions["slot"],
+            value=directions.low("token", packing.bits),
+            required=tag,
+            key=directions["key"],
+            target=directions["packed"],
+        )
+        unit += packing.key_units
+        key, slot = directions["wanted key"], directions["wanted slot"]
+        packing.write_wanted(unit, weights, address=wanted, key=key, slot=slot)
+        return
+    held = directions.low("address value", sizes.value_bits(0))
+    for digits, required, name in ((held, tag, "key"), (wanted, [], "wanted key")):
+        target = directions[name]
+        write_one_hot(rise, rise_bias, fall, first_unit=unit, digits=digits, required=required, target=target)
+        unit += len(target)

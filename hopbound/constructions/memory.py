@@ -7,7 +7,7 @@ known. In the symbols of the mixers' files, with κ = 1 at the writer and 0 else
 
 | mixer | key coordinate | decay | read |
 |---|---|---|---|
-| linear | 128 κ - 64: φ = 65 at the writer, exactly 0 elsewhere | none | sum and normaliser share the factor |
+| linear | 128 κ - 65: φ = 64 at the writer, exactly 0 elsewhere | none | sum and normaliser share the factor |
 | delta, DeltaProduct | κ, strength 1: one step a token | none | unit keys: v itself |
 | gdn, kda | κ, strength 1 | exp(-softplus(-128)) = 1 | v itself |
 | gla | κ | sigmoid(512) = 1 | query √d_k |
@@ -23,6 +23,12 @@ known. In the symbols of the mixers' files, with κ = 1 at the writer and 0 else
 *Activated values.* Where silu stands after the projections (short convolutions, whose only tap is the token itself, and
 lightning attention), numbers are ±32: silu(32) = 32 and silu(-32) = 0 to 4e-13. A digit is then 2 v / 32 - c / 32, c a
 constant 32 that is written and read beside it.
+
+*Packed tables* (`packing.py`): several tokens write under one key, and what is read is the sum of what they wrote,
+whole numbers from 0 on, which silu leaves alone. A normaliser counts the writers: the token of z_0 writes nothing but
+key, as much of it as makes the count the same power of two T for each key, and the output is T times as large. The
+delta rule takes away from what is there; at the strength e = sigmoid(-15.25) = 2^-22 (1 - 2^-10) it adds e v, up to the
+factor 1 - e for each later writer, and the output is 2^22 times as large.
 
 All weights are numbers of bfloat16; a query that makes up for √d_k or γ is rounded to one, off by at most 2^-9.
 """
@@ -51,7 +57,9 @@ from hopbound.mixers.retnet import Retention
 from hopbound.mixers.rwkv6 import Rwkv6
 from hopbound.mixers.rwkv7 import Rwkv7
 
-NOTHING = -64.0  # a key coordinate at which φ = elu + 1 is exactly zero
+NOTHING = -65.0  # a key coordinate at which φ = elu + 1 is exactly zero
+FEATURE = 64.0  # φ at a writer's key
+GENTLE, GENTLY = -15.25, 2.0**-22  # a strength before the sigmoid, and after it up to 2^-10 of itself
 SURE = 512.0  # the sigmoid of ±SURE is exactly 1 or 0
 HELD = -128.0  # softplus and exp of it vanish beside 1: a decay that is exactly 1
 LARGE = 32.0  # silu and softplus leave it as it is, and silu of -LARGE is nothing
@@ -67,6 +75,8 @@ class Table:
         ages: how many tokens after its writer the last token stands, for each entry.
         source: columns of the writer that are returned.
         target: columns of the last token that receive them.
+        writers: of a packed table, how many tokens write under each key; empty: one each.
+        filler: of a packed table, a column that is 1 at one token with an empty source, and 0 elsewhere.
     """
 
     keys: Sequence[int]
@@ -74,6 +84,18 @@ class Table:
     ages: Sequence[int]
     source: range
     target: range
+    writers: Sequence[int] = ()
+    filler: int | None = None
+
+    @property
+    def packed(self) -> bool:
+        """Whether sums of whole numbers are read."""
+        return bool(self.writers)
+
+    @property
+    def count(self) -> int:
+        """T: what every key's count of writers is filled up to."""
+        return 1 << (max(self.writers, default=1) - 1).bit_length()
 
 
 def write_memory(mixer: Mixer[Any, Any], directions: Directions, table: Table) -> None:
@@ -96,19 +118,23 @@ def write_memory(mixer: Mixer[Any, Any], directions: Directions, table: Table) -
 def _linear(mixer: LinearAttention, one: int, table: Table) -> None:
     """No token writes in a coordinate without an entry, so that it does not matter what is asked there."""
     mixer.key.weight[:, one] = NOTHING
+    rise = FEATURE - 1.0 - NOTHING
     _write_keys(mixer.query.weight, mixer, [one] * len(table.queries), NOTHING)
-    _write_keys(mixer.key.weight, mixer, table.keys, -2 * NOTHING)
-    _write_keys(mixer.query.weight, mixer, table.queries, -2 * NOTHING)
-    _write_values(mixer, one, table)
+    _write_keys(mixer.key.weight, mixer, table.keys, rise)
+    _write_keys(mixer.query.weight, mixer, table.queries, rise)
+    _fill(mixer, table, FEATURE, first=rise - FEATURE)
+    _write_values(mixer, one, table, factor=1.0 / table.count)
 
 
 def _delta(mixer: DeltaRecurrence | DeltaProduct, one: int, table: Table) -> None:
     """Strength 1 is beta · sigmoid: of SURE for beta = 1, of 0 for beta = 2."""
-    if mixer.spec.beta == 1:
+    if table.packed:
+        mixer.strength.weight[:, one] = GENTLE
+    elif mixer.spec.beta == 1:
         mixer.strength.weight[:, one] = SURE
     if isinstance(mixer, GatedDeltaNet | KimiDeltaAttention):
         mixer.rate_bias.fill_(HELD)
-    _write_plain(mixer, one, table)
+    _write_plain(mixer, one, table, gain=GENTLY * mixer.spec.beta if table.packed else 1.0)
 
 
 def _gla(mixer: GatedLinearAttention, one: int, table: Table) -> None:
@@ -140,7 +166,8 @@ def _mlstm(mixer: MLstm, one: int, table: Table) -> None:
     mixer.forget.bias.fill_(SURE)
     _write_keys(mixer.key.weight, mixer, table.keys, LARGE)
     _write_keys(mixer.query.weight, mixer, table.queries, upward_power(mixer.spec.head_dim**0.5))
-    _write_values(mixer, one, table)
+    _fill(mixer, table, LARGE)
+    _write_values(mixer, one, table, factor=1.0 / table.count)
 
 
 def _loglinear(mixer: LogLinearAttention, one: int, table: Table) -> None:
@@ -190,6 +217,17 @@ def _write_keys(weight: Tensor, mixer: Recurrence[Any], columns: Sequence[int], 
             weight[head * stride + entry % dim, column] = factor
 
 
+def _fill(mixer: Recurrence[Any], table: Table, each: float, first: float = 0.0) -> None:
+    """Fill up what each key counts to `table.count` writers of `each`; `first`: what the filler's key needs beside."""
+    if table.filler is None:
+        return
+    for head in range(mixer.spec.key_heads):
+        for entry, writers in enumerate(table.writers):
+            if missing := table.count - writers:
+                row = head * mixer.spec.head_dim + entry
+                mixer.key.weight[row, table.filler] = coarse(each * missing + first)
+
+
 def _activated(mixer: Recurrence[Any] | Mamba | Mamba2) -> bool:
     """Whether silu stands after the projections."""
     return mixer.short is not None or isinstance(mixer, LightningAttention)
@@ -225,12 +263,13 @@ def write_digits(
     if mixer.short is not None:
         mixer.short.filter[0] = 1.0
     activated, constant = _activated(mixer), len(table.source)
+    told = activated and not table.packed  # digits of either sign, by the constant
     for channel, (source, target) in enumerate(zip(table.source, table.target, strict=True)):
         value[slots[channel], source] = LARGE if activated else 1.0
-        mixer.out.weight[target, channel] = (2.0 / LARGE if activated else 1.0) / factor
-        if activated:
+        mixer.out.weight[target, channel] = ((2.0 if told else 1.0) / LARGE if activated else 1.0) / factor
+        if told:
             mixer.out.weight[target, constant] = -1.0 / LARGE / factor
-    if activated:
+    if told:
         value[slots[constant], one] = LARGE
 
 

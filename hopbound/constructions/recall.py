@@ -55,17 +55,27 @@ def write_one_hot(
 
 
 def write_recall(
-    mixer: Mixer[Any, Any], directions: Directions, *, keys: range, queries: range, source: range, target: range
+    mixer: Mixer[Any, Any],
+    directions: Directions,
+    *,
+    keys: range,
+    queries: range,
+    source: range,
+    target: range,
+    writers: Sequence[int] = (),
 ) -> None:
     """Let a zeroed recurrence write `source` under the one-hot `keys` and read with the one-hot `queries`.
 
     Args:
         mixer: one with a rule for recalls in `moves.py`; all weights zero.
-        directions: of the residual stream; has "one".
-        keys: a column for each address of z_1, in the order of its tokens.
-        queries: a column for each address.
+        directions: of the residual stream; has "one", and "start" for a packed table.
+        keys: a column for each address of z_1, in the order of its tokens; of a packed table for each row.
+        queries: likewise.
         source: columns at the tokens of z_1.
         target: columns at the last token.
+        writers: of a packed table, how many tokens write under each key.
     """
     ages = [len(keys) - address + DISTANCE for address in range(len(keys))]
-    write_memory(mixer, directions, Table(keys=keys, queries=queries, ages=ages, source=source, target=target))
+    filler = directions["start"].start if writers else None
+    table = Table(keys=keys, queries=queries, ages=ages, source=source, target=target, writers=writers, filler=filler)
+    write_memory(mixer, directions, table)

@@ -189,7 +189,9 @@ def _moves_to(hop: int) -> tuple[Move, ...]:
     """The moves that can bring the value of this hop."""
     if hop == 0:
         return (Move.FETCH, Move.CARRY)
-    return tuple(Move) if hop == 1 else (Move.LOOK_UP,)
+    if hop > 1:
+        return (Move.LOOK_UP,)
+    return tuple(move for move in Move if move is not Move.RECALL_PACKED)  # its table speaks of m and M_1: not apart
 
 
 def _joined(before: _Choice, choice: _Choice) -> _Choice:
