@@ -155,20 +155,6 @@ def _verify_model(folder: Path) -> str:
 
 
 def _verify_pair(document: Mapping[str, Any], folder: Path) -> str:
-    from hopbound.decoder.folder import load_model
-    from hopbound.falsify import replay
+    from hopbound.falsify import verify_pair
 
-    try:
-        relative = Path(document["model"]["path"])
-        if relative.is_absolute():
-            raise RejectedError(f"model.path: {relative}, expected a path relative to the pair's folder")
-        named = folder / relative
-        sha256 = document["model"]["sha256"]
-    except (KeyError, TypeError) as error:
-        raise RejectedError(f"pair: no model is named ({error})") from error
-    model = load_model(named)
-    if model.weights_sha256 != sha256:
-        raise RejectedError(f"model {named.name}: other weights than those the pair was found for")
-    replay(document, model.decoder)
-    first, second = document["right_answers"]
-    return f"right answers {first} and {second}, the model answers {document['model_answer']} to both"
+    return verify_pair(document, folder)

@@ -4,14 +4,15 @@ import json
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbound.decoder import Decoder
 from hopbound.errors import RejectedError
-from hopbound.falsify import FoolingPair, find_pair, fools, replay
-from hopbound.tasks import FunctionComposition
+from hopbound.falsify import Fooled, FoolingPair, find_pair, fools, judge, replay
+from hopbound.tasks import FunctionAnswerer, FunctionComposition
 
 from ..places import Place, altered, get, places
 from .plain import built_decoder, path, random_decoder, right_answer
@@ -152,17 +153,52 @@ def test_a_pair_for_larger_sizes_than_the_model_reads_is_refused() -> None:
     assert small.prompt_length == large.prompt_length
     prompts = large.sample(0, "test", 0, 2).prompts
     prompts[:, 0] = 9
-    pair = FoolingPair(large, prompts, 0)
+    pair = FoolingPair(large, prompts, (0, 0))
     with pytest.raises(RejectedError):
         replay(pair.to_json(), random_decoder("full", small))
 
 
-def test_two_changed_tokens_or_equal_answers_are_no_fooling_pair() -> None:
+def test_equal_right_answers_are_no_fooling_pair() -> None:
     decoder, pair = found("random")
-    same = pair.prompts[[0, 0]]
-    two = pair.prompts.copy()
-    unread = next(i for i in range(two.shape[1] - 2) if i not in path(pair.task, two[0].tolist())[1])
-    two[1, unread] = 1 - two[1, unread]
     assert fools(pair.task, decoder, pair.prompts[None]).tolist() == [True]
-    assert fools(pair.task, decoder, same[None]).tolist() == [False]
-    assert fools(pair.task, decoder, two[None]).tolist() == [False]
+    assert fools(pair.task, decoder, pair.prompts[[0, 0]][None]).tolist() == [False]
+
+
+def test_what_is_no_prompt_of_the_task_fools_nobody() -> None:
+    decoder, pair = found("random")
+    wrong = pair.prompts.copy()
+    wrong[1, pair.positions[0]] = TASK.vocabulary_size
+    assert fools(pair.task, decoder, np.stack([wrong, pair.prompts])).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [
+        *(((one, one), Fooled.ALIKE) for one in (0, 1, 2)),
+        *((two, Fooled.BOTH_WRONG) for two in ((1, 0), (2, 0), (1, 2))),
+        *((two, Fooled.NOT) for two in ((0, 1), (0, 2), (2, 1))),
+    ],
+)
+def test_what_answers_to_two_prompts_mean(answers: tuple[int, int], verdict: Fooled) -> None:
+    """The right answers are 0 and 1."""
+    task = FunctionComposition(hops=1, m=3)
+    prompts = np.array([[0, 2, 2, 0, 0], [1, 2, 2, 0, 0]])
+    assert task.oracle(prompts).tolist() == [0, 1]
+    said = FunctionAnswerer(lambda asked: np.array([answers[int(prompt[0])] for prompt in asked], dtype=np.int64))
+    assert judge(task, said, prompts[None]).tolist() == [verdict]
+    assert FoolingPair(task, prompts, answers).fooled is verdict
+    if verdict is Fooled.NOT:
+        return
+    stored = json.loads(json.dumps(FoolingPair(task, prompts, answers).to_json()))
+    assert stored["model_answer"] == (answers[0] if answers[0] == answers[1] else None)
+    replay(stored, said)
+    with pytest.raises(RejectedError, match="not a fooling pair"):
+        replay(stored, FunctionAnswerer(task.oracle))
+
+
+def test_a_pair_that_differs_in_several_tokens_is_told_in_full() -> None:
+    task = FunctionComposition(hops=1, m=3)
+    prompts = np.array([[0, 2, 2, 0, 0], [1, 0, 2, 0, 0]])
+    stored = FoolingPair(task, prompts, (2, 2)).to_json()
+    assert [stored["changed"]["position"], *(one["position"] for one in stored["further"])] == [0, 1]
+    assert stored["matters"] == [[0, 3], [0, 3]]
