@@ -8,6 +8,8 @@ from hopbound.constructions.composition import EXAMPLES as COMPOSITION
 from hopbound.constructions.composition import build_composition
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.induction import Induction
+from hopbound.constructions.parity import ParityByReflection
+from hopbound.constructions.permutation_words import WordsByReflections
 from hopbound.constructions.two_sum import TwoSumByOneLayer
 from hopbound.errors import InputError
 from hopbound.tasks import FunctionComposition, Task
@@ -16,6 +18,8 @@ CONSTRUCTIONS: tuple[Construction, ...] = (
     Induction(),
     AssociativeMemory(),
     TwoSumByOneLayer(),
+    ParityByReflection(),
+    WordsByReflections(),
 )
 
 

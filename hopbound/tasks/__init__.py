@@ -2,6 +2,8 @@
 
 from hopbound.tasks.answerer import Answerer, FunctionAnswerer, accuracy
 from hopbound.tasks.composition import ADVERSARIAL_FAMILIES, FunctionComposition, HopPath, Parts, Segment
+from hopbound.tasks.parity import Parity
+from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import RECALL_FAMILIES, Recall
 from hopbound.tasks.registry import TASKS, task_from_json
 from hopbound.tasks.task import AnswerFunction, Batch, Task
@@ -19,7 +21,9 @@ __all__ = [
     "FunctionAnswerer",
     "FunctionComposition",
     "HopPath",
+    "Parity",
     "Parts",
+    "PermutationWords",
     "Recall",
     "Segment",
     "Task",

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from hopbound.errors import InputError
 from hopbound.tasks.composition import FunctionComposition
+from hopbound.tasks.parity import Parity
+from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import Recall
 from hopbound.tasks.task import Task
 from hopbound.tasks.two_sum import TwoSum
@@ -12,6 +14,8 @@ TASKS: dict[str, type[Task]] = {
     FunctionComposition.name: FunctionComposition,
     Recall.name: Recall,
     TwoSum.name: TwoSum,
+    Parity.name: Parity,
+    PermutationWords.name: PermutationWords,
 }
 
 

@@ -11,6 +11,8 @@ from hopbound.tasks import (
     Batch,
     FunctionAnswerer,
     FunctionComposition,
+    Parity,
+    PermutationWords,
     Recall,
     Task,
     TwoSum,
@@ -26,6 +28,8 @@ EXAMPLES: list[Task] = [
     FunctionComposition(3, 2, (1, 2), values=(3, 2), query="many"),
     Recall(2, 3, 3),
     TwoSum(5, 4),
+    Parity(5),
+    PermutationWords(3, 4),
 ]
 
 every_task = pytest.mark.parametrize("task", EXAMPLES, ids=lambda task: task.identity)
