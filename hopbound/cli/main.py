@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hopbound import __version__
-from hopbound.cli import analyze, bound, break_, build, ceilings, design, hierarchy, language, verify
+from hopbound.cli import analyze, bound, break_, build, ceilings, design, export, hierarchy, language, verify
 from hopbound.errors import InputError, RejectedError
 
 # Typer carries its own copy of click or uses the installed one; either way its exceptions derive from this class.
@@ -25,6 +25,10 @@ _EXTRAS = {
     "jinja2": "report",
     "altair": "report",
     "vl_convert": "report",
+    "onnx": "export",
+    "onnxruntime": "export",
+    "onnxscript": "export",
+    "transformers": "export",
 }
 
 app = typer.Typer(
@@ -41,6 +45,7 @@ app.command("ceilings")(ceilings.command)
 app.command("language")(language.command)
 app.command("design")(design.command)
 app.command("build")(build.command)
+app.command("export")(export.command)
 app.command("verify")(verify.command)
 app.command("break")(break_.command)
 

@@ -26,7 +26,8 @@ def examples(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_the_commands_are_those_of_the_contract() -> None:
-    commands = {"hierarchy", "analyze", "bound", "ceilings", "language", "design", "build", "verify", "break"}
+    commands = {"hierarchy", "analyze", "bound", "ceilings", "language", "design", "build", "export"}
+    commands |= {"verify", "break"}
     assert set(COMMANDS) == commands
 
 
