@@ -41,7 +41,7 @@ def command(
 
     Half of the prompts are random, half adversarial. What a format cannot hold is refused.
 
-    Example: hopbound build "2*full" --hops 1 --m 8 --out model && hopbound export model --format hf --out exported
+    Example: hopbound export model --format hf --out exported
     """
     from hopbound.export import export_model
 

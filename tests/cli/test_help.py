@@ -61,6 +61,8 @@ def test_the_example_runs(
     monkeypatch.chdir(tmp_path)
     if name == "verify":
         assert hopbound("bound linear --hops 1 --out hierarchy", capsys).code == 0
+    if name == "export":
+        assert hopbound("build 2*full --hops 1 --m 4 --out model", capsys).code == 0
     for line in examples(name, capsys):
         assert hopbound(line, capsys).code == 0
         match = re.search(r"--out (\S+)", line)
