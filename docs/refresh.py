@@ -229,7 +229,7 @@ def refreshed(folder: Path, only: set[str] | None = None) -> dict[Path, str]:
         texts[page] = TABLE.sub(lambda match: match[1] + tables[match["name"]]() + match[4], text)
     if only is None or "frontier" in only:
         run(shlex.join(["hopbound", "bound", *FRONTIER, "--out", "frontier"]), folder)
-    for name in ("hierarchy", "frontier", "design", "analyze"):
+    for name in ("hierarchy", "frontier", "design", "analyze", "overfill"):
         figure = folder / name / f"{name}.svg"
         if figure.is_file():
             texts[ROOT / "docs" / f"{name}.svg"] = figure.read_text(encoding="utf-8")

@@ -180,9 +180,15 @@ def test_the_blocks_of_the_pages(tmp_path: Path) -> None:
 def test_the_examples_of_the_pages(tmp_path: Path) -> None:
     """Each runs and prints what the page shows, which is something."""
     found = [match for page in PAGES for match in refresh().EXAMPLE.finditer(text_of(page))]
-    assert {match["name"] for match in found} == {"decoder", "packed"}
+    assert {match["name"] for match in found} == {"decoder", "packed", "overfill"}
     assert all(match["shown"].strip() for match in found)
-    check_fresh(tmp_path, {match["name"] for match in found})
+    check_fresh(tmp_path, {match["name"] for match in found} - {"overfill"})
+
+
+@pytest.mark.slow
+def test_the_figure_of_overfilled_states(tmp_path: Path) -> None:
+    check_fresh(tmp_path, {"overfill"})
+    assert (tmp_path / "overfill" / "overfill.svg").is_file()
 
 
 def test_the_bound_of_the_readme(tmp_path: Path) -> None:

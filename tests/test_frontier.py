@@ -152,7 +152,7 @@ def test_the_command_writes_what_it_names(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("hops", [1, 2])
-@pytest.mark.parametrize("head_dim", [16, 24, 64])
+@pytest.mark.parametrize("head_dim", [16, 24])
 def test_what_a_state_holds_is_known_within_a_factor_of_the_logarithm(head_dim: int, hops: int) -> None:
     """The largest m that is built and the smallest that is certified impossible: log m within a factor 1.5."""
     architecture = stack("2*linear full" if hops == 2 else "2*linear", head_dim, bits=32)
@@ -161,6 +161,7 @@ def test_what_a_state_holds_is_known_within_a_factor_of_the_logarithm(head_dim: 
     assert found.ratio == log2(found.impossible) / log2(found.built) <= 1.5
     assert check(found.certificate.document()).accepted
     assert found.certificate.domains[0] == found.impossible
+    assert found.certificate.form == ("first" if hops == 2 else "")  # so that larger m are impossible too
     for m, hops_made in ((found.built, hops), (found.built + 1, hops - 1)):
         task = TaskSizes((m,) * hops, (m,) * hops, (1,) * (hops - 1))
         assert best_plan(architecture, hops, task, packed=True).hops == hops_made

@@ -16,6 +16,7 @@ from hopbound.architecture import Architecture, Defaults, LayerBits, Precisions,
 from hopbound.bounds import Certificate, check, matches_schedule, prove
 from hopbound.bounds.checker import losses
 from hopbound.claims import TaskSizes, best_plan
+from hopbound.frontier import frontier
 
 # (schedule, heads, head dimension, bits): 0 to 3 full layers among all mixers that are built, and some that are not;
 # few bits and narrow heads make the states small, so that possible and impossible sizes come close to each other.
@@ -190,7 +191,7 @@ def test_nothing_is_both_built_and_certified_impossible(hops: int, at_least: int
     for entry in GRID:
         architecture = stack(*entry)
         for sizes in small_sizes(hops, entry[2]):
-            plan = best_plan(architecture, hops, sizes)
+            plan = best_plan(architecture, hops, sizes, packed=True)
             if plan.hops == hops:
                 assert certified(architecture, sizes) is None, (entry, sizes)
                 built += 1
@@ -232,7 +233,7 @@ def test_certificates_are_found_wherever_the_theorems_speak_and_nothing_is_built
         certificate = verdict.certificate
         if certificate is not None:
             sizes = TaskSizes(certificate.domains, certificate.values, certificate.n)
-            assert best_plan(architecture, hops, sizes).hops < hops, entry
+            assert best_plan(architecture, hops, sizes, packed=True).hops < hops, entry
             certificates += 1
     assert certificates > 15
 
@@ -302,3 +303,22 @@ def test_counting_never_meets_a_full_table() -> None:
                 if m >= 2 and best_plan(architecture, 1, sizes).hops == 1:
                     assert m * log2(m) <= architecture.state_bits
                     assert certified(architecture, sizes) is None
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 5, 8, 32])
+@pytest.mark.parametrize("memory", ["linear", "delta", "mlstm", "mamba2[heads=2]"])
+def test_a_full_packed_table_fits_the_bits_that_are_counted(memory: str, bits: int) -> None:
+    """At the largest m that is built, with the paper's sizes; what is certified takes more than all states have."""
+    for head_dim in (1, 2, 3, 7, 16, 40):
+        architecture = stack(f"conv {memory}", 1, head_dim, bits)
+        carried, held = (layer.mixers[0].state_bits(architecture.precisions) for layer in architecture.layers)
+        found = frontier(architecture, 1).rows[0]
+        assert found.built is not None
+        for m in {2, found.built} - {0}:
+            sizes = TaskSizes((m,), (m,), ())
+            if best_plan(architecture, 1, sizes, packed=True).hops == 1:
+                assert m * log2(m) <= held
+                assert certified(architecture, sizes) is None
+        assert found.impossible is not None
+        assert found.built < found.impossible
+        assert found.impossible * log2(found.impossible) > carried + held
