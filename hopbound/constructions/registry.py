@@ -7,6 +7,8 @@ from hopbound.constructions.associative import AssociativeMemory
 from hopbound.constructions.composition import EXAMPLES as COMPOSITION
 from hopbound.constructions.composition import build_composition
 from hopbound.constructions.construction import Built, Construction, Example
+from hopbound.constructions.hybrid_copying import HybridCopying
+from hopbound.constructions.hybrid_recall import HybridRecall
 from hopbound.constructions.induction import Induction
 from hopbound.constructions.parity import ParityByReflection
 from hopbound.constructions.permutation_words import WordsByReflections
@@ -17,6 +19,8 @@ from hopbound.tasks import FunctionComposition, Task
 CONSTRUCTIONS: tuple[Construction, ...] = (
     Induction(),
     AssociativeMemory(),
+    HybridRecall(),
+    HybridCopying(),
     TwoSumByOneLayer(),
     ParityByReflection(),
     WordsByReflections(),

@@ -2,17 +2,21 @@
 
 from hopbound.tasks.answerer import Answerer, FunctionAnswerer, accuracy
 from hopbound.tasks.composition import ADVERSARIAL_FAMILIES, FunctionComposition, HopPath, Parts, Segment
+from hopbound.tasks.masked_recall import MASKED_FAMILIES, MaskedRecall
 from hopbound.tasks.parity import Parity
 from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import RECALL_FAMILIES, Recall
 from hopbound.tasks.registry import TASKS, task_from_json
+from hopbound.tasks.selective_copying import SELECTIVE_FAMILIES, SelectiveCopying
 from hopbound.tasks.task import AnswerFunction, Batch, Task
 from hopbound.tasks.text import format_task, parse_task
 from hopbound.tasks.two_sum import TWO_SUM_FAMILIES, TwoSum
 
 __all__ = [
     "ADVERSARIAL_FAMILIES",
+    "MASKED_FAMILIES",
     "RECALL_FAMILIES",
+    "SELECTIVE_FAMILIES",
     "TASKS",
     "TWO_SUM_FAMILIES",
     "AnswerFunction",
@@ -21,11 +25,13 @@ __all__ = [
     "FunctionAnswerer",
     "FunctionComposition",
     "HopPath",
+    "MaskedRecall",
     "Parity",
     "Parts",
     "PermutationWords",
     "Recall",
     "Segment",
+    "SelectiveCopying",
     "Task",
     "TwoSum",
     "accuracy",

@@ -4,15 +4,19 @@ from collections.abc import Mapping
 
 from hopbound.errors import InputError
 from hopbound.tasks.composition import FunctionComposition
+from hopbound.tasks.masked_recall import MaskedRecall
 from hopbound.tasks.parity import Parity
 from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import Recall
+from hopbound.tasks.selective_copying import SelectiveCopying
 from hopbound.tasks.task import Task
 from hopbound.tasks.two_sum import TwoSum
 
 TASKS: dict[str, type[Task]] = {
     FunctionComposition.name: FunctionComposition,
+    MaskedRecall.name: MaskedRecall,
     Recall.name: Recall,
+    SelectiveCopying.name: SelectiveCopying,
     TwoSum.name: TwoSum,
     Parity.name: Parity,
     PermutationWords.name: PermutationWords,

@@ -100,7 +100,7 @@ def test_in_bfloat16() -> None:
         ("2*full[heads=1,head_dim=8]", INDUCTION),
         ("shift[channels=8] gdn[head_dim=8]", MEMORY),
     ):
-        example = Example(schedule=schedule.replace("gdn[", "gdn[heads=1,"), task="recall[pairs=4,keys=8,values=8]")
+        example = Example(schedule=schedule.replace("gdn[", "gdn[heads=1,"), task="recall[pairs=3,keys=4,values=4]")
         check_example(construction, example, torch.bfloat16)
 
 
