@@ -264,8 +264,7 @@ class SelectiveCopying(Task):
         """Rows whose tokens are all noise or symbols, the last one aside."""
         tokens = prompts[:, :-1]
         is_noise = (tokens >= 0) & (tokens < self.noise)
-        known: NDArray[np.bool_] = is_noise | ((tokens >= self.symbols) & (tokens < 2 * self.symbols))
-        return known.all(axis=1)
+        return np.logical_and.reduce(is_noise | ((tokens >= self.symbols) & (tokens < 2 * self.symbols)), axis=1)
 
     def _found(self, prompts: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the recent tokens [N, R] is the symbol that is asked."""
