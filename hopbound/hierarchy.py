@@ -6,6 +6,8 @@ Rows are stacks of layers, columns are hops. A cell passes through three questio
 2. *Is it impossible from some length on?* The bounds look for a certificate for exactly the row's sizes.
 3. *What does failure look like?* A fooling pair, as an illustration: for a construction that is given more than its
    state can hold where there is one, else for seeded random weights of the same stack.
+
+Below stand the rows of 2-Sum (`two_sum.py`), which part dense from block-sparse attention.
 """
 
 import shutil
@@ -25,6 +27,8 @@ from hopbound.falsify.subject import model_subject
 from hopbound.files import write_json
 from hopbound.mixers import check_runnable
 from hopbound.tasks import FunctionComposition
+from hopbound.two_sum import STACKS as TWO_SUM_STACKS
+from hopbound.two_sum import TwoSumCell, fill_two_sum, modulus_for
 
 SCHEMA = "hopbound/hierarchy/1"
 
@@ -140,6 +144,7 @@ class Hierarchy:
         hops: the columns.
         seed: of random instances and random weights.
         cells: row by row.
+        two_sum: a cell for each row of 2-Sum.
     """
 
     sizes: RunSizes
@@ -147,9 +152,11 @@ class Hierarchy:
     hops: tuple[int, ...]
     seed: int
     cells: tuple[Cell, ...]
+    two_sum: tuple[TwoSumCell, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The document `hierarchy.json`; paths are relative to its folder."""
+        stacks = dict.fromkeys((*self.stacks, *(cell.stack for cell in self.two_sum)))
         return {
             "schema": SCHEMA,
             "version": __version__,
@@ -157,11 +164,11 @@ class Hierarchy:
                 "heads": self.sizes.heads,
                 "head_dim": self.sizes.head_dim,
                 "bits": self.sizes.bits,
-                "stacks": {stack: str(self.sizes.architecture(stack)) for stack in self.stacks},
+                "stacks": {stack: str(self.sizes.architecture(stack)) for stack in stacks},
             },
             "hops": list(self.hops),
             "seed": self.seed,
-            "cells": [cell.to_json() for cell in self.cells],
+            "cells": [cell.to_json() for cell in (*self.cells, *self.two_sum)],
         }
 
 
@@ -169,8 +176,9 @@ def run_hierarchy(
     out: Path,
     *,
     sizes: RunSizes | None = None,
-    stacks: Sequence[str] = STACKS,
+    stacks: Sequence[str] | None = None,
     hops: Sequence[int] = HOPS,
+    two_sum: Sequence[str] | None = None,
     seed: int = 0,
     progress: Callable[[int, int, str], None] = lambda done, of, what: None,
 ) -> Hierarchy:
@@ -180,8 +188,9 @@ def run_hierarchy(
         out: results folder; what an earlier run left for the same cells is removed before they are filled anew, so that
             a job that is stopped leaves no file that speaks of another one's weights.
         sizes: of every stack.
-        stacks: the rows, as schedules.
+        stacks: the rows, as schedules; None: those of `STACKS`.
         hops: the columns.
+        two_sum: the rows of 2-Sum; None: those of `two_sum.STACKS` where the other rows are the usual ones, else none.
         seed: of random instances and random weights.
         progress: called before each cell with the number of cells done, of all, and the cell's name.
 
@@ -191,9 +200,12 @@ def run_hierarchy(
     from hopbound.report import REPORT_FILES, write_report
 
     sizes = sizes or RunSizes()
-    stacks, hops = tuple(dict.fromkeys(stacks)), tuple(dict.fromkeys(hops))
-    architectures = [sizes.architecture(stack) for stack in stacks]
-    for architecture in architectures:
+    if two_sum is None:
+        two_sum = TWO_SUM_STACKS if stacks is None else ()
+    stacks, hops = tuple(dict.fromkeys(STACKS if stacks is None else stacks)), tuple(dict.fromkeys(hops))
+    two_sum = tuple(dict.fromkeys(two_sum))
+    architectures = {stack: sizes.architecture(stack) for stack in (*stacks, *two_sum)}
+    for architecture in architectures.values():
         check_runnable(architecture)
     for count in hops:
         if count < 1:
@@ -201,14 +213,19 @@ def run_hierarchy(
         _task(count, RANDOM_M, RANDOM_N)
     for name in ("hierarchy.json", *REPORT_FILES):
         (out / name).unlink(missing_ok=True)
-    cells = []
-    rows = zip(stacks, _slugs(stacks), architectures, strict=True)
-    wanted = [(stack, slug, architecture, count) for stack, slug, architecture in rows for count in hops]
-    for done, (stack, slug, architecture, count) in enumerate(wanted):
-        progress(done, len(wanted), f"{stack}, {count} hop{'s' if count > 1 else ''}")
-        cells.append(fill_cell(out, f"{slug}-{count}", stack, architecture, count, seed))
-    progress(len(wanted), len(wanted), "report")
-    result = Hierarchy(sizes, stacks, hops, seed, tuple(cells))
+    cells, sums = [], []
+    wanted = [(stack, slug, count) for stack, slug in zip(stacks, _slugs(stacks), strict=True) for count in hops]
+    of = len(wanted) + len(two_sum)
+    for done, (stack, slug, count) in enumerate(wanted):
+        progress(done, of, f"{stack}, {count} hop{'s' if count > 1 else ''}")
+        cells.append(fill_cell(out, f"{slug}-{count}", stack, architectures[stack], count, seed))
+    modulus = modulus_for(sizes.head_dim)
+    for done, (stack, slug) in enumerate(zip(two_sum, _slugs(two_sum), strict=True), start=len(wanted)):
+        progress(done, of, f"{stack}, 2-Sum")
+        _forget(out, name := f"two-sum-{slug}")
+        sums.append(fill_two_sum(out, name, stack, architectures[stack], modulus, seed=seed))
+    progress(of, of, "report")
+    result = Hierarchy(sizes, stacks, hops, seed, tuple(cells), tuple(sums))
     write_json(out / "hierarchy.json", result.to_json())
     write_report(out)
     return result

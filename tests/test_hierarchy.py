@@ -19,7 +19,7 @@ from hopbound.hierarchy import RunSizes, run_hierarchy
 from hopbound.tasks import FunctionComposition, task_from_json
 from hopbound.witness import verify_files
 
-from .report.results import HOPS, SIZES, STACKS, small_results, small_run
+from .report.results import HOPS, SIZES, STACKS, TWO_SUM, small_results, small_run
 
 
 def document(folder: Path) -> dict[str, Any]:
@@ -48,6 +48,9 @@ def check_evidence(folder: Path, sizes: RunSizes) -> None:
             Precisions(activation=sizes.bits, kv=sizes.bits, state=sizes.bits, summary=sizes.bits),
         )
         assert cell["verdict"] in ("possible", "impossible", "no claim")
+        if cell["task"] == "two_sum":
+            check_two_sum(cell, witness, str(architecture))
+            continue
         assert (cell["verdict"] == "possible") == (cell["possible"] is not None)
         if cell["verdict"] == "no claim":
             assert (cell["prompt_length"], witness) == (None, {})
@@ -78,6 +81,28 @@ def check_evidence(folder: Path, sizes: RunSizes) -> None:
             assert subject.decoder.config.schedule == str(architecture)
 
 
+def check_two_sum(cell: dict[str, Any], witness: dict[str, Path], schedule: str) -> None:
+    """The same of a cell of 2-Sum: the model, the certificate and the pair are for this stack, modulus and length."""
+    assert cell["possible"]
+    model = load_model(witness["model"])
+    assert model.decoder.config.schedule == schedule
+    assert model.task == {"task": "two_sum", "n": cell["prompt_length"], "modulus": cell["modulus"]}
+    assert (cell["possible"]["construction"], cell["possible"]["accuracy"]) == ("C6", 1.0)
+    assert cell["verdict"] == "possible"
+    assert (cell["impossible"] is not None) == ("certificate" in witness) == ("pair" in witness)
+    if cell["impossible"]:
+        certificate = json.loads(witness["certificate"].read_text(encoding="utf-8"))
+        length = cell["impossible"]["prompt_length"]
+        assert length > cell["prompt_length"]
+        assert certificate["stack"]["schedule"] == schedule
+        assert certificate["claim"] == {"task": "two_sum", "modulus": cell["modulus"], "prompt_length": length}
+        pair = json.loads(witness["pair"].read_text(encoding="utf-8"))
+        assert [len(prompt) for prompt in pair["prompts"]] == [length, length]
+        sums = [any((x + prompt[-1]) % cell["modulus"] == 0 for x in prompt) for prompt in pair["prompts"]]
+        assert sums == [bool(answer) for answer in pair["right_answers"]]
+        assert sums[0] != sums[1]
+
+
 def task_from_json_(value: dict[str, Any]) -> FunctionComposition:
     task = task_from_json(value)
     assert isinstance(task, FunctionComposition)
@@ -93,10 +118,12 @@ def test_the_document_keeps_its_contract() -> None:
     assert stored == json.loads(json.dumps(returned.to_json()))
     assert stored["schema"] == "hopbound/hierarchy/1"
     assert stored["sizes"].items() >= {"heads": 1, "head_dim": 6, "bits": 4}.items()
-    assert [(cell["stack"], cell["hops"]) for cell in stored["cells"]] == [(s, h) for s in STACKS for h in HOPS]
+    places = [*((s, h) for s in STACKS for h in HOPS), *((s, None) for s in TWO_SUM)]
+    assert [(cell["stack"], cell["hops"]) for cell in stored["cells"]] == places
+    assert set(stored["sizes"]["stacks"]) == {*STACKS, *TWO_SUM}
     for cell in stored["cells"]:
         assert set(cell) >= {"stack", "task", "hops", "verdict", "prompt_length", "witness"}
-        assert cell["task"] == "composition"
+        assert cell["task"] == ("composition" if cell["hops"] else "two_sum")
         for entry in cell["witness"]:
             assert not Path(entry["path"]).is_absolute()
             assert (small_results() / entry["path"]).exists()
@@ -113,6 +140,26 @@ def test_the_small_table() -> None:
         ("full", 1): (False, "impossible"),
         ("full", 2): (False, "impossible"),
     }
+
+
+def test_the_small_rows_of_two_sum() -> None:
+    """Dense attention decides it; block attention as long as all blocks are seen, and from 2k + 1 blocks on no more."""
+    shown = {
+        cell.stack: (cell.built and cell.built.task.prompt_length, cell.impossible_from)
+        for cell in small_run()[1].two_sum
+    }
+    assert shown == {"full": (1024, None), "moba[k=2,block=16]": (32, 49)}
+    assert all(cell.modulus == 2**SIZES.head_dim for cell in small_run()[1].two_sum)
+
+
+def test_a_row_of_two_sum_without_a_claim(tmp_path: Path) -> None:
+    """A recurrence has no construction, and the bound does not speak of it."""
+    sizes = RunSizes(head_dim=4, bits=4)
+    result = run_hierarchy(tmp_path, sizes=sizes, stacks=("full",), hops=(1,), two_sum=("linear",))
+    (cell,) = result.two_sum
+    assert (cell.verdict, cell.witness) == ("no claim", ())
+    assert cell.to_json()["reason"]
+    assert "no claim" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_every_witness_is_accepted() -> None:
@@ -194,6 +241,7 @@ def test_an_interrupted_run_over_older_results_leaves_whole_files_only(
     [
         {"stacks": ("full", "no such mixer")},
         {"stacks": ("full", "mamba")},  # has bounds, but cannot be run
+        {"two_sum": ("full", "mamba")},
         {"hops": (1, 0)},
         {"hops": (1, 65)},
         {"sizes": RunSizes(bits=0)},
@@ -222,6 +270,9 @@ def test_the_default_run_has_the_shape_of_the_theory(tmp_path: Path) -> None:
     result = run_hierarchy(tmp_path)
     check_evidence(tmp_path, RunSizes())
     assert rejected(tmp_path) == []
+    dense, sparse = result.two_sum
+    assert (dense.verdict, dense.impossible_from) == ("possible", None)
+    assert (sparse.verdict, sparse.impossible_from) == ("possible", 193)
     cells = {(cell.stack, cell.hops): cell for cell in result.cells}
     possible = {place for place, cell in cells.items() if cell.built is not None}
     impossible = {place for place, cell in cells.items() if cell.bound.kind == "impossible"}

@@ -20,7 +20,8 @@ def command(
     head_dim: common.HeadDimOption = common.DEFAULT_HEAD_DIM,
     bits: Annotated[int, typer.Option("--bits", help="Bits of every number.")] = 32,
     stacks: Annotated[
-        list[str] | None, typer.Option("--stack", help="A row; may be given several times. Default: the nine.")
+        list[str] | None,
+        typer.Option("--stack", help="A row; may be given several times. Default: the nine, and those of 2-Sum."),
     ] = None,
     max_hops: Annotated[int, typer.Option("--hops", min=1, max=8, help="Columns 1 to this.")] = 3,
     seed: common.SeedOption = 0,
@@ -32,14 +33,14 @@ def command(
 
     Example: hopbound hierarchy --out hierarchy && hopbound verify hierarchy
     """
-    from hopbound.hierarchy import STACKS, RunSizes, run_hierarchy
+    from hopbound.hierarchy import RunSizes, run_hierarchy
 
     sizes = RunSizes(heads=heads, head_dim=head_dim, bits=bits)
     with _progress() as progress:
         result = run_hierarchy(
             out,
             sizes=sizes,
-            stacks=tuple(stacks) if stacks else STACKS,
+            stacks=tuple(stacks) if stacks else None,
             hops=range(1, max_hops + 1),
             seed=seed,
             progress=progress,
@@ -71,6 +72,7 @@ def _progress() -> Iterator[_Progress]:
 
 def _print_table(result: "Hierarchy", out: Path) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from hopbound.report.numbers import cell_lines
@@ -88,7 +90,16 @@ def _print_table(result: "Hierarchy", out: Path) -> None:
     console = Console()
     console.width = max(console.width, 110)
     console.print(table)
-    witnesses = sum(len(cell.witness) for cell in result.cells)
+    if result.two_sum:
+        table = Table(show_lines=True)
+        table.add_column("stack", no_wrap=True)
+        table.add_column(
+            f"2-Sum modulo {result.two_sum[0].modulus:,}: does one add up to 0 with the last?", no_wrap=True
+        )
+        for cell in result.two_sum:
+            table.add_row(escape(cell.stack), "\n".join(cell_lines(cell.to_json())))
+        console.print(table)
+    witnesses = sum(len(cell.witness) for cell in (*result.cells, *result.two_sum))
     print(
         "possible: weights built within these sizes and run; n is the prompt length at which they ran (C1 and C2 work"
     )

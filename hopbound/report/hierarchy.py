@@ -8,6 +8,7 @@ from hopbound.files import read_json, write_text
 from hopbound.report.drawing import write_chart
 from hopbound.report.numbers import cell_lines, length_text, theorem_text, threshold_text
 
+COMPOSITION, TWO_SUM = "composition", "two_sum"  # the tasks of the cells
 REPORT_FILES = ("report.html", "hierarchy.svg")
 COLORS = {"possible": "#dcefe0", "impossible": "#f6dcd9", "both": "#f7ecc9", "no claim": "#eceff1"}
 
@@ -40,10 +41,11 @@ def write_report(folder: Path) -> Path:
     """
     document = read_hierarchy(folder)
     cells = [_shown_cell(folder, cell) for cell in document["cells"]]
-    by_place = {(cell["stack"], cell["hops"]): cell for cell in cells}
-    stacks = list(dict.fromkeys(cell["stack"] for cell in cells))
+    by_place = {(cell["stack"], cell["hops"]): cell for cell in cells if cell["task"] == COMPOSITION}
+    stacks = list(dict.fromkeys(stack for stack, _ in by_place))
     rows = [(stack, [by_place[stack, hops] for hops in document["hops"]]) for stack in stacks]
-    page = _template("hierarchy.html.j2").render(document=document, rows=rows, cells=cells, colors=COLORS)
+    sums = [cell for cell in cells if cell["task"] == TWO_SUM]
+    page = _template("hierarchy.html.j2").render(document=document, rows=rows, sums=sums, cells=cells, colors=COLORS)
     path = folder / "report.html"
     write_text(path, page)
     write_figure(document, folder / "hierarchy.svg")
@@ -67,11 +69,14 @@ def _shown_cell(folder: Path, cell: dict[str, Any]) -> dict[str, Any]:
         path = folder / witness["path"]
         files[witness["kind"]] = read_json(path / "model.json" if path.is_dir() else path)
     shown = dict(cell)
-    shown["anchor"] = f"{cell['stack']} {cell['hops']}".replace(" ", "-").replace("*", "x")
+    two_sum = cell["task"] == TWO_SUM
+    column = "2-Sum" if two_sum else cell["hops"]
+    shown["anchor"] = f"{cell['stack']} {column}".replace(" ", "-").replace("*", "x")
     shown["kind"] = kind_of(cell)
     shown["lines"] = cell_lines(cell)
     shown["links"] = [(w["kind"], w["path"] + ("/model.json" if w["kind"] == "model" else "")) for w in cell["witness"]]
-    shown["certificate"] = _shown_certificate(files["certificate"]) if "certificate" in files else None
+    certificate = _shown_block_certificate if two_sum else _shown_certificate
+    shown["certificate"] = certificate(files["certificate"]) if "certificate" in files else None
     shown["pair"] = _shown_pair(files["pair"]) if "pair" in files else None
     return shown
 
@@ -100,6 +105,16 @@ def _shown_certificate(document: dict[str, Any]) -> dict[str, Any]:
         "kind": sizes["kind"],
         "schedule": document["stack"]["schedule"],
         "numbers": numbers,
+    }
+
+
+def _shown_block_certificate(document: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of a certificate on block attention as text."""
+    layer = document["layer"]
+    return {
+        "schedule": document["stack"]["schedule"],
+        "modulus": f"{document['claim']['modulus']:,}",
+        **{name: f"{layer[name]:,}" for name in ("block", "code_bits", "selected")},
     }
 
 
@@ -139,6 +154,7 @@ def write_figure(document: dict[str, Any], path: Path) -> None:
             "text": cell_lines(cell),
         }
         for cell in document["cells"]
+        if cell["task"] == COMPOSITION
     ]
     stacks = list(dict.fromkeys(row["stack"] for row in rows))
     base = alt.Chart(alt.Data(values=rows)).encode(

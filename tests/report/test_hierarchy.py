@@ -17,7 +17,7 @@ import pytest
 from hopbound.errors import InputError, RejectedError
 from hopbound.report import write_report
 
-from .results import HOPS, STACKS, small_results
+from .results import HOPS, STACKS, TWO_SUM, small_results
 
 HOSTILE = "<script>alert('&\"')</script>"
 VOID = {"meta", "br", "link", "img", "hr", "input"}
@@ -159,9 +159,13 @@ def lines_of(cell: dict[str, Any]) -> list[str]:
     return lines or ["no claim"]
 
 
-def shown_table(root: Element) -> dict[tuple[str, int], Element]:
-    rows = root.all("tbody")[0].all("tr")
-    return {(row.all("th")[0].text, hop): td for row in rows for hop, td in zip(HOPS, row.all("td"), strict=True)}
+def shown_table(root: Element) -> dict[tuple[str, int | None], Element]:
+    """The cells of both tables; those of 2-Sum have no hops."""
+    hops, sums = (body.all("tr") for body in root.all("tbody")[:2])
+    return {
+        **{(row.all("th")[0].text, hop): td for row in hops for hop, td in zip(HOPS, row.all("td"), strict=True)},
+        **{(row.all("th")[0].text, None): row.all("td")[0] for row in sums},
+    }
 
 
 def check_table(root: Element, value: dict[str, Any]) -> None:
@@ -176,7 +180,8 @@ def check_table(root: Element, value: dict[str, Any]) -> None:
 
 
 def test_the_table_shows_every_cell_as_in_the_results() -> None:
-    assert list(dict.fromkeys(stack for stack, _ in shown_table(page()))) == list(STACKS)
+    assert list(dict.fromkeys(stack for stack, hops in shown_table(page()) if hops)) == list(STACKS)
+    assert [stack for stack, hops in shown_table(page()) if hops is None] == list(TWO_SUM)
     check_table(page(), document())
 
 
@@ -187,25 +192,31 @@ def test_every_cell_has_its_section_with_its_evidence() -> None:
         td = shown_table(page())[cell["stack"], cell["hops"]]
         section = sections[unquote(td.all("a")[0].attributes["href"].removeprefix("#"))]
         heading = section.all("h2")[0].text
-        assert heading.startswith(f"{cell['stack']} , {cell['hops']} hop")
+        asked = f"{cell['hops']} hop" if cell["hops"] else "2-Sum"
+        assert heading.startswith(f"{cell['stack']} , {asked}")
         assert all(line in heading for line in lines_of(cell))
         text = section.text
         if cell["possible"]:
             assert f"{cell['possible']['instances']:,} instances" in text
             assert f"smallest margin {cell['possible']['smallest_margin']:.4f}" in text
-        if cell["impossible"]:
+        if cell["impossible"] and cell["task"] == "two_sum":
+            assert cell["impossible"]["statement"] in text
+            assert "codes of 24 bits; at most 1 block before its own seen in full" in text
+        elif cell["impossible"]:
             assert f"log₂ n = {cell['impossible']['log2_prompt_length']:.2f}" in text
             assert f"{cell['impossible']['paper_log2_prompt_length']:,.0f}" in text
         for witness in cell["witness"]:
             file = small_results() / witness["path"]
-            if witness["kind"] == "certificate":
+            if witness["kind"] == "certificate" and cell["task"] == "composition":
                 certificate = json.loads(file.read_text(encoding="utf-8"))
                 for name, numbers in (("D", "domains"), ("M", "values")):
                     listed = "; ".join(f"{int(n['hex'], 16):,}" for n in certificate["claim"]["sizes"][numbers])
                     assert f"{name} {listed}" in text
             if witness["kind"] == "pair":
                 pair = json.loads(file.read_text(encoding="utf-8"))
-                shown = [[int(t) for t in p.text.split(" hops ")[0].split()] for p in section.all("p", "prompt")]
+                shown = [
+                    [int(t) for t in re.split(r" hops | right ", p.text)[0].split()] for p in section.all("p", "prompt")
+                ]
                 assert shown == pair["prompts"]
                 marked = [int(b.text) for p in section.all("p", "prompt") for b in p.all("b")]
                 assert marked == pair["changed"]["values"]
@@ -259,7 +270,7 @@ def test_numbers_changed_in_the_results_change_on_the_page(results: Path) -> Non
     check_table(page_of(results), changed)
     assert "1,234,567" in page_of(results).text
     figure = "".join(ET.parse(results / "hierarchy.svg").getroot().itertext())
-    assert all(line in figure for cell in changed["cells"] for line in lines_of(cell))
+    assert all(line in figure for cell in changed["cells"] if cell["hops"] for line in lines_of(cell))
 
 
 def test_it_is_made_of_the_results_alone(results: Path) -> None:
@@ -274,7 +285,7 @@ def test_the_figure_is_a_picture_of_the_table() -> None:
     root = ET.parse(small_results() / "hierarchy.svg").getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     text = "".join(root.itertext())
-    assert all(line in text for cell in document()["cells"] for line in lines_of(cell))
+    assert all(line in text for cell in document()["cells"] if cell["hops"] for line in lines_of(cell))
     assert all(stack in text for stack in STACKS)
     for element in root.iter():
         assert not str(element.tag).endswith(("script", "image", "foreignObject"))
