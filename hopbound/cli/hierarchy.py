@@ -29,7 +29,7 @@ def command(
 ) -> None:
     """Say which stacks make 1, 2, 3 hops: build what is possible, certify what is not, and write the evidence.
 
-    Writes certificates, models and fooling pairs to --out, with hierarchy.json and report.html; about half a minute.
+    Writes certificates, models and fooling pairs to --out, with hierarchy.json and report.html; about a minute.
 
     Example: hopbound hierarchy --out hierarchy && hopbound verify hierarchy
     """
