@@ -160,6 +160,7 @@ CHEAP = {
     "analyze",
     "analyze_several",
     "ceilings",
+    "break_recall",
     "two_functions",
     "language",
     "inverse",
