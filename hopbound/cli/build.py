@@ -39,6 +39,12 @@ def command(
     overfill: Annotated[
         bool, typer.Option("--overfill", help="Go beyond the limits of a construction, to see it fail.")
     ] = False,
+    thoughts: Annotated[
+        bool, typer.Option("--thoughts", help="The model appends tokens of its own before it answers.")
+    ] = False,
+    bidirectional: Annotated[
+        bool, typer.Option("--bidirectional", help="An encoder: every token sees all others.")
+    ] = False,
     seed: common.SeedOption = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the model. Default: nothing is written.")
@@ -61,7 +67,16 @@ def command(
     defaults = Defaults(heads=heads, head_dim=head_dim, window=window, kernel=kernel)
     architecture = parse_schedule(schedule, defaults)
     task = _task(asked, hops, m, n, values)
-    result = build(architecture, task, out=out, dtype=DTYPES[dtype.value], seed=seed, overfill=overfill)
+    result = build(
+        architecture,
+        task,
+        out=out,
+        dtype=DTYPES[dtype.value],
+        seed=seed,
+        overfill=overfill,
+        thoughts=thoughts,
+        bidirectional=bidirectional,
+    )
     verification, built = result.verification, result.built
     sizes = _sizes(task)
     if as_json:

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from hopbound.architecture import Architecture
-from hopbound.constructions.construction import Built
+from hopbound.constructions.construction import Built, Mode
 from hopbound.constructions.registry import write_weights
 from hopbound.constructions.verification import Verification, verify_model
 from hopbound.decoder.folder import save_model
+from hopbound.errors import InputError
 from hopbound.tasks import Task
 
 
@@ -49,6 +50,8 @@ def build(
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
     overfill: bool = False,
+    thoughts: bool = False,
+    bidirectional: bool = False,
 ) -> BuildResult:
     """Build, verify and, if every instance was answered right, write the model folder `out`.
 
@@ -59,11 +62,16 @@ def build(
         dtype: of weights and stream.
         seed: of the random instances.
         overfill: go beyond the construction's limits of size; the model is then written although it fails.
+        thoughts: let the model append tokens of its own to the prompt before it answers (chain of thought).
+        bidirectional: let every token see all others (an encoder).
 
     Raises:
-        InputError: the stack has no construction for this task; nothing is written.
+        InputError: both are asked for, or the stack has no construction for this task; nothing is written.
     """
-    built = write_weights(architecture, task, dtype=dtype, overfill=overfill)
+    if thoughts and bidirectional:
+        raise InputError("thoughts", True, "this, or bidirectional: an encoder generates no tokens")
+    mode = Mode.THOUGHTS if thoughts else Mode.BIDIRECTIONAL if bidirectional else Mode.PLAIN
+    built = write_weights(architecture, task, dtype=dtype, overfill=overfill, mode=mode)
     verification = verify_model(built.decoder, task, seed)
     path = out if out is not None and (verification.verified or overfill) else None
     if path is not None:

@@ -7,6 +7,7 @@ in `registry.py`. What is common to all, running and writing, is in `build.py` a
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -17,6 +18,17 @@ from hopbound.decoder import Decoder
 from hopbound.tasks import Task
 
 T = TypeVar("T", bound=Task)
+
+
+class Mode(StrEnum):
+    """How a stack is run; what is not plain must be asked for."""
+
+    PLAIN = "plain"
+    """Causal, and the answer is read at the prompt's last token."""
+    THOUGHTS = "thoughts"
+    """Causal, and the model appends tokens of its own to the prompt before its answer is read."""
+    BIDIRECTIONAL = "bidirectional"
+    """An encoder: every token sees all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +74,8 @@ class Construction(ABC, Generic[T]):
     """The kind of task."""
     about: ClassVar[str]
     """What the layers do, in a line."""
+    mode: ClassVar[Mode] = Mode.PLAIN
+    """How the stack is run."""
     source: ClassVar[str]
     """The theorem: paper and its number, or where the proof stands."""
     examples: ClassVar[Sequence[Example]]

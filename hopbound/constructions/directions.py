@@ -1,5 +1,6 @@
 """Named directions of the residual stream: each coordinate belongs to a name, weights are written between names."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -36,8 +37,8 @@ class Directions:
         return {name: [span.start, len(span)] for name, span in self.spans.items()}
 
 
-def copy(weight: Tensor, rows: range, columns: range, scale: float = 1.0) -> None:
-    """Let row r of a projection read column c, one to one along both ranges."""
+def copy(weight: Tensor, rows: Sequence[int], columns: Sequence[int], scale: float = 1.0) -> None:
+    """Let row r of a projection read column c, one to one along both."""
     if len(rows) != len(columns):
         raise ValueError(f"{len(rows)} rows cannot copy {len(columns)} columns")
     for row, column in zip(rows, columns, strict=True):

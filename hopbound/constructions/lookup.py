@@ -14,6 +14,11 @@ the returned digits differ from the written ones by at most 2ε. η = 1/32 is wh
 of the query that is off by η changes the gap by the factor 1 - η, and codes of positions and tokens are exact. ε is
 2^-10, far below the 1/4 at which the position-wise sign (`clean`) stops restoring ±1.
 
+*Addresses of several kinds.* Where the asking token's position says which function it asks for (`tag` names columns),
+not every key has all the digits that are compared, and a query may hold digits that mean nothing there. The function's
+digits then weigh 1 + B' each, B' the number of the others: a function that differs loses 2 (1 + B') and wins back at
+most B' (1 + η), so that the gap is at least 2β as before.
+
 *Value digits* are spread over the key-value heads, `value_dim` a head; all heads ask for the same address.
 
 *Latents* (MLA). A key is the shared part and what is made from the latent: the first digits of the address stand in the
@@ -62,17 +67,17 @@ class LookUp:
     """What is looked up, in columns of the residual stream.
 
     Attributes:
-        tag: number of the function (0: the start).
+        tag: number of the function (0: the start), or columns of the asking token that hold its digits.
         compared: pairs (columns of the query's digits, columns of the key's digits) beside the function's digits.
         source: columns that are returned from the address.
         target: columns of the asking token that receive them.
         in_sight: how many positions the softmax ranges over, at most.
     """
 
-    tag: int
+    tag: int | range
     compared: Sequence[tuple[range, range]]
-    source: range
-    target: range
+    source: Sequence[int]
+    target: Sequence[int]
     in_sight: int
 
     def key_columns(self, directions: Directions) -> list[int]:
@@ -82,9 +87,14 @@ class LookUp:
     def write_query(self, weight: Tensor, directions: Directions, *, row: int, scale: float) -> None:
         """Let rows of a projection, from `row` on, be the address that is asked for, times `scale`."""
         (one,) = directions["one"]
-        for digit in signs(self.tag, len(directions["tag"])):
-            weight[row, one] = scale * digit
-            row += 1
+        if isinstance(self.tag, range):
+            others = sum(len(asked) for asked, _ in self.compared)
+            copy(weight, range(row, row + len(self.tag)), self.tag, upward(scale * (1 + others)))
+            row += len(self.tag)
+        else:
+            for digit in signs(self.tag, len(directions["tag"])):
+                weight[row, one] = scale * digit
+                row += 1
         for asked, _ in self.compared:
             copy(weight, range(row, row + len(asked)), asked, scale)
             row += len(asked)

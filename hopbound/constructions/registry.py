@@ -4,9 +4,12 @@ import torch
 
 from hopbound.architecture import Architecture
 from hopbound.constructions.associative import AssociativeMemory
+from hopbound.constructions.chain import ChainOfThought
 from hopbound.constructions.composition import EXAMPLES as COMPOSITION
 from hopbound.constructions.composition import build_composition
-from hopbound.constructions.construction import Built, Construction, Example
+from hopbound.constructions.construction import Built, Construction, Example, Mode
+from hopbound.constructions.doubling import Doubling
+from hopbound.constructions.encoder import Encoder
 from hopbound.constructions.hybrid_copying import HybridCopying
 from hopbound.constructions.hybrid_recall import HybridRecall
 from hopbound.constructions.induction import Induction
@@ -24,6 +27,9 @@ CONSTRUCTIONS: tuple[Construction, ...] = (
     TwoSumByOneLayer(),
     ParityByReflection(),
     WordsByReflections(),
+    ChainOfThought(),
+    Encoder(),
+    Doubling(),
 )
 
 
@@ -34,13 +40,18 @@ EXAMPLES: tuple[tuple[str, str, Example], ...] = (
 )
 
 
-def constructions_for(task: Task) -> tuple[Construction, ...]:
-    """The constructions for tasks of this kind, in the order in which they are tried."""
-    return tuple(one for one in CONSTRUCTIONS if isinstance(task, one.task))
+def constructions_for(task: Task, mode: Mode = Mode.PLAIN) -> tuple[Construction, ...]:
+    """The constructions for tasks of this kind, run in this way, in the order in which they are tried."""
+    return tuple(one for one in CONSTRUCTIONS if isinstance(task, one.task) and one.mode is mode)
 
 
 def write_weights(
-    architecture: Architecture, task: Task, *, dtype: torch.dtype = torch.float32, overfill: bool = False
+    architecture: Architecture,
+    task: Task,
+    *,
+    dtype: torch.dtype = torch.float32,
+    overfill: bool = False,
+    mode: Mode = Mode.PLAIN,
 ) -> Built:
     """Weights with which `architecture` answers `task`, by the first construction that fits.
 
@@ -49,11 +60,12 @@ def write_weights(
         task: what is to be answered.
         dtype: of the weights.
         overfill: go beyond a construction's limits of size (it will fail: for demonstrations).
+        mode: how the stack is run.
 
     Raises:
         InputError: none fits; one line that says why, and what would.
     """
-    known = constructions_for(task)
+    known = constructions_for(task, mode)
     for one in known:
         if one.refusal(architecture, task) is None:
             return one.write(architecture, task, dtype)
@@ -61,9 +73,10 @@ def write_weights(
         for one in known:
             if one.fatal_refusal(architecture, task) is None:
                 return one.write(architecture, task, dtype)
-    if isinstance(task, FunctionComposition):
+    if isinstance(task, FunctionComposition) and mode is Mode.PLAIN and task.order == "hard":
         return build_composition(architecture, task, dtype=dtype, overfill=overfill)
     if not known:
-        raise InputError("task", task.name, "a task that a construction is for: none is for this one")
+        how = "" if mode is Mode.PLAIN else f" ({mode.value})"
+        raise InputError("task", task.name, f"a task that a construction is for: none is for this one{how}")
     reasons = "; ".join(f"{one.name}: {one.refusal(architecture, task)}" for one in known)
     raise InputError("schedule", architecture.label, f"a stack for {task.name} ({reasons})")

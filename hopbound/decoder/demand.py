@@ -103,6 +103,12 @@ def examples_at_once(decoder: "Decoder", example: Int[Tensor, "one time"]) -> in
     return max(1, min(STREAMED_ELEMENTS // (32 * length), HELD_ELEMENTS // held))
 
 
+def is_local(decoder: "Decoder", example: Int[Tensor, "one time"]) -> bool:
+    """Whether the last token's logits need the layers at some positions alone, beside the embedding at all."""
+    demands = _Evaluation(decoder, example).demands
+    return all(len(demand.positions) < example.shape[1] for demand in demands)
+
+
 def map_demand(pointwise: "PointwiseMap | None", wanted: Bool[Tensor, " width"]) -> Bool[Tensor, " width"]:
     """Columns to know before a position-wise map, for the columns wanted after it."""
     if pointwise is None:
@@ -259,7 +265,7 @@ class _Evaluation:
         base: int,
         whole: Float[Tensor, "batch time width"] | None,
     ) -> Float[Tensor, "batch places width"]:
-        """Attention at `positions` over the whole past, streamed: running maximum, normaliser, weighted sum.
+        """Attention at `positions` over all they see, streamed: running maximum, normaliser, weighted sum.
 
         The sum is of the stream's columns; the value projection, being linear, is applied to it once.
         """
@@ -277,7 +283,7 @@ class _Evaluation:
             keys = _heads(chunk.project(mixer.key.weight), spec.kv_heads).to(wide)
             scores = _matmul(queries, keys.transpose(2, 3))
             columns = chunk.start + torch.arange(scores.shape[-1])
-            if int(columns[-1]) > int(rows.min()):
+            if mixer.causal and int(columns[-1]) > int(rows.min()):
                 scores = scores.masked_fill(columns > rows[:, None], -torch.inf)
             new_maximum = torch.maximum(maximum, scores.amax(dim=-1))
             known = new_maximum.isfinite()

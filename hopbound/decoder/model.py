@@ -26,11 +26,12 @@ from torch import Tensor, nn
 from hopbound.architecture import Architecture, Defaults, Precisions, mixer_parameters, parse_schedule
 from hopbound.decoder.codes import PositionCode, ReadoutCode, TokenCode, exactly, listed, whole
 from hopbound.errors import InputError, RejectedError
-from hopbound.mixers import Alibi, Encoding, Mixer, Rotary, make_mixer
+from hopbound.mixers import Alibi, Encoding, Mixer, Rotary, SoftmaxAttention, make_mixer
 from hopbound.mixers.mixer import state_tensors, unpacked
 from hopbound.mixers.positions import encoding_to_json
 
 MAX_SYMBOLS = 2**26  # tokens or answers of a model that is read from a file: a row of logits must fit into memory
+MAX_THOUGHTS = 2**16  # tokens that a model that is read from a file generates for each prompt
 ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
 NORMS: dict[str, Callable[[int], nn.Module]] = {
     "none": lambda width: nn.Identity(),
@@ -40,6 +41,8 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
 MAPS = ("plain", "gated")
 SCORE_SCALES: dict[str, float | None] = {"one": 1.0, "rsqrt": None}
 CHOICES = {"activation": ACTIVATIONS, "scores": SCORE_SCALES, "norm": NORMS, "maps": MAPS}
+BIDIRECTIONAL = ("full", "mlp")  # mixers that an encoder may have
+LATER_FIELDS: dict[str, object] = {"thoughts": 0, "causal": True}  # and what files from before they existed meant
 ENCODINGS: dict[str, Encoding] = {"none": None, "rotary": Rotary(), "alibi": Alibi()}
 
 
@@ -63,6 +66,8 @@ class DecoderConfig:
         encoding: of positions inside softmax attention, or None.
         shared: for each layer the one whose weights it uses, itself or an earlier one; None: each its own.
         readout: readout code, or None for a table.
+        thoughts: tokens that the model itself appends to a prompt, each its own answer, before its answer is read.
+        causal: whether a token sees those before it alone; False: an encoder of full attention, all tokens see all.
     """
 
     schedule: str
@@ -80,6 +85,8 @@ class DecoderConfig:
     maps: Literal["plain", "gated"] = "plain"
     encoding: Encoding = None
     shared: tuple[int, ...] | None = None
+    thoughts: int = 0
+    causal: bool = True
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -98,6 +105,22 @@ class DecoderConfig:
                 )
             if layers[other] != layers[index] or self.hidden[other] != self.hidden[index]:
                 raise InputError("shared", shared, f"layers {other} and {index} with the same mixers and hidden units")
+        self._check_reading()
+
+    def _check_reading(self) -> None:
+        """Refuse generated tokens that are no tokens, and what cannot do without the order of tokens."""
+        if self.thoughts < 0 or (self.thoughts and self.answers > self.vocabulary):
+            expected = "0, or more where every answer is a token (answers at most vocabulary)"
+            raise InputError("thoughts", self.thoughts, expected)
+        if self.causal:
+            return
+        if self.thoughts:
+            raise InputError("thoughts", self.thoughts, "0 for an encoder: it generates no tokens")
+        if isinstance(self.encoding, Alibi):
+            raise InputError("encoding", "alibi", "none or rotary for an encoder")
+        for spec in (spec for layer in self.architecture.layers for spec in layer.mixers):
+            if spec.name not in BIDIRECTIONAL:
+                raise InputError("causal", False, f"True: {spec.name} cannot see what comes after, only full can")
 
     @property
     def own_layers(self) -> tuple[int, ...]:
@@ -142,6 +165,8 @@ class DecoderConfig:
             "maps": self.maps,
             "encoding": encoding_to_json(self.encoding),
             "shared": None if self.shared is None else list(self.shared),
+            "thoughts": self.thoughts,
+            "causal": self.causal,
         }
 
     @classmethod
@@ -159,7 +184,7 @@ class DecoderConfig:
     @classmethod
     def _from_json(cls, value: object) -> "DecoderConfig":
         keys = [field.name for field in fields(cls)]
-        given = exactly(value, "model config", keys)
+        given = exactly(LATER_FIELDS | value if isinstance(value, dict) else value, "model config", keys)
         for key, allowed in CHOICES.items():
             if given[key] not in tuple(allowed):
                 raise RejectedError(f"{key}: {given[key]!r}, expected one of {', '.join(allowed)}")
@@ -172,6 +197,8 @@ class DecoderConfig:
         elif positions is not None:
             positions = whole(positions, "positions", 1)
         shared = given["shared"]
+        if not isinstance(given["causal"], bool):
+            raise RejectedError(f"causal: {given['causal']!r}, expected true or false")
         return cls(
             schedule=str(given["schedule"]),
             precisions=Precisions(**{kind: whole(bits[kind], f"{kind} bits", 1) for kind in kinds}),
@@ -188,6 +215,8 @@ class DecoderConfig:
             maps=given["maps"],
             encoding=_encoding(given["encoding"]),
             shared=None if shared is None else tuple(whole(layer, "shared", 0) for layer in listed(shared, "shared")),
+            thoughts=whole(given["thoughts"], "thoughts", 0, MAX_THOUGHTS),
+            causal=given["causal"],
         )
 
 
@@ -303,6 +332,9 @@ class Decoder(nn.Module):
         for index in config.own_layers:
             specs, hidden = layers[index].mixers, config.hidden[index]
             mixers = [make_mixer(spec, config.width, scale, config.encoding) for spec in specs if spec.name != "mlp"]
+            for mixer in mixers:
+                if isinstance(mixer, SoftmaxAttention):
+                    mixer.causal = config.causal
             gated, activation = config.maps == "gated", config.activation
             pointwise = PointwiseMap(config.width, hidden, activation, norm(), gated=gated) if hidden else None
             blocks.append(Block(mixers, norm(), pointwise))
@@ -438,13 +470,17 @@ class Decoder(nn.Module):
 
     @property
     def prompt_limit(self) -> float:
-        """The longest prompt that its positions are coded for."""
+        """The longest prompt that its positions are coded for, beside the tokens that it generates itself."""
+        return self._position_limit - self.config.thoughts
+
+    @property
+    def _position_limit(self) -> float:
         code = self.config.positions
         return code.length if isinstance(code, PositionCode) else inf if code is None else code
 
     def _check_length(self, length: int) -> None:
-        if length > self.prompt_limit:
-            raise InputError("prompt length", length, f"at most {self.prompt_limit} tokens for this model")
+        if length > self._position_limit:
+            raise InputError("prompt length", length, f"at most {self._position_limit} tokens for this model")
 
     def embed_tokens(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time width"]:
         """The token's part of the embedding."""
@@ -490,7 +526,22 @@ class Decoder(nn.Module):
             state: after those before them; None: there are none.
             mask: True for tokens that count; the others, wherever they stand, are as if they were not there, and what
                 is computed at them means nothing. None: all count.
+
+        Raises:
+            InputError: the positions do not reach so far, or an encoder is given a state.
         """
+        x, after = self.stream(tokens, state, mask)
+        return self.read_out(x), after
+
+    def stream(
+        self,
+        tokens: Int[Tensor, "batch time"],
+        state: DecoderState | None = None,
+        mask: Bool[Tensor, "batch time"] | None = None,
+    ) -> tuple[Float[Tensor, "batch time width"], DecoderState]:
+        """The residual stream that `forward` reads the logits from, and the state; arguments as there."""
+        if state is not None and not self.config.causal:
+            raise InputError("state", "given", "none: an encoder reads a sequence as a whole")
         seen, time = state.seen if state else 0, tokens.shape[1]
         if mask is None:
             steps, after = torch.arange(time, device=tokens.device), seen + time
@@ -504,7 +555,7 @@ class Decoder(nn.Module):
         for index, block in enumerate(self.each_block()):
             x, layer_state = block(x, state.layers[index] if state else None, mask)
             layers.append(layer_state)
-        return self.read_out(x), DecoderState(after, layers)
+        return x, DecoderState(after, layers)
 
     def packed(
         self, tokens: Int[Tensor, "1 total"], cu_seqlens: Int[Tensor, " bounds"]
@@ -525,13 +576,15 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def final_logits(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch answers"]:
-        """Logits at the last token, evaluated on demand: only what they depend on is computed."""
+        """Logits at the last token given, evaluated on demand: only what they depend on is computed."""
         from hopbound.decoder.demand import demand_logits
 
         return demand_logits(self, tokens)
 
     def answer(self, prompts: np.ndarray) -> np.ndarray:
         """The answer with the largest logit at the last token of each prompt (an `Answerer`).
+
+        A model that thinks (`DecoderConfig.thoughts`) appends its own tokens first.
 
         Args:
             prompts: int64 [N, n].
@@ -547,15 +600,19 @@ class Decoder(nn.Module):
     def logits_of(self, prompts: np.ndarray) -> Iterator[Float[Tensor, "batch answers"]]:
         """Final logits of the prompts (int64 [N, n]), in batches of a size that fits into memory.
 
+        A model that thinks appends its own tokens first; these are the logits at the last of them.
+
         Raises:
             InputError: as `answer`.
         """
         from hopbound.decoder.demand import examples_at_once
+        from hopbound.decoder.thoughts import think
 
         known = self.config.vocabulary
         if prompts.size and not 0 <= int(prompts.min()) <= int(prompts.max()) < known:
             raise InputError("tokens", f"{prompts.min()} to {prompts.max()}", f"numbers from 0 to {known - 1}")
-        self._check_length(prompts.shape[1])
+        if prompts.shape[1] > self.prompt_limit:
+            raise InputError("prompt length", prompts.shape[1], f"at most {self.prompt_limit} tokens for this model")
         tokens = torch.from_numpy(prompts)
         for batch in tokens.split(examples_at_once(self, tokens[:1])):
-            yield self.final_logits(batch)
+            yield think(self, batch)[1]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hopbound.decoder import Decoder, DecoderConfig
+from hopbound.decoder.model import LATER_FIELDS
 from hopbound.errors import InputError, RejectedError
 from tests.decoder.examples import ANSWERS, LENGTH, MIXERS, VOCABULARY, WIDTH, config, random_decoder, random_tokens
 
@@ -111,7 +112,12 @@ def test_config_names_its_fields_as_they_are_called() -> None:
 CODED = config(MIXERS[0], coded=True).to_json()
 
 
-@pytest.mark.parametrize("key", list(CODED))
+def test_files_from_before_a_field_existed_mean_what_they_meant() -> None:
+    old = {name: value for name, value in CODED.items() if name not in LATER_FIELDS}
+    assert DecoderConfig.from_json(old) == DecoderConfig.from_json(CODED)
+
+
+@pytest.mark.parametrize("key", [key for key in CODED if key not in LATER_FIELDS])
 def test_a_missing_field_is_rejected(key: str) -> None:
     with pytest.raises(RejectedError, match=r"^model config: [^\n]*$"):
         DecoderConfig.from_json({name: value for name, value in CODED.items() if name != key})
@@ -142,6 +148,11 @@ def test_a_missing_field_is_rejected(key: str) -> None:
         {"positions": {"segments": [{}]}},
         {"readout": {}},
         {"hidden": None},
+        {"thoughts": -1},
+        {"thoughts": True},
+        {"thoughts": 3, "vocabulary": 2},
+        {"causal": 0},
+        {"causal": False, "thoughts": 1, "vocabulary": ANSWERS},
     ],
     ids=str,
 )
