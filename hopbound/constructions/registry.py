@@ -13,6 +13,7 @@ from hopbound.constructions.encoder import Encoder
 from hopbound.constructions.hybrid_copying import HybridCopying
 from hopbound.constructions.hybrid_recall import HybridRecall
 from hopbound.constructions.induction import Induction
+from hopbound.constructions.ngram import NGramCopying
 from hopbound.constructions.parity import ParityByReflection
 from hopbound.constructions.permutation_words import WordsByReflections
 from hopbound.constructions.two_sum import TwoSumByOneLayer
@@ -22,6 +23,7 @@ from hopbound.tasks import FunctionComposition, Task
 CONSTRUCTIONS: tuple[Construction, ...] = (
     Induction(),
     AssociativeMemory(),
+    NGramCopying(),
     HybridRecall(),
     HybridCopying(),
     TwoSumByOneLayer(),

@@ -20,7 +20,8 @@ from hopbound.errors import RejectedError
 class DigitField:
     """`bits` binary digits of `(x // divisor) % modulus`, least significant first, as ±1 from `column` on.
 
-    Where `negated`, of the number's complement `-(x // divisor) % modulus`: what adds up with it to 0.
+    Where `negated`, of the number's complement `-(x // divisor) % modulus`: what adds up with it to 0. An `offset` is
+    added to x first: a position can so know the number of one before or behind it.
     """
 
     column: int
@@ -28,10 +29,11 @@ class DigitField:
     modulus: int
     bits: int
     negated: bool = False
+    offset: int = 0
 
     def encode(self, x: Int[Tensor, "*shape"], dtype: torch.dtype) -> Float[Tensor, "*shape bits"]:
         """The digits of each x."""
-        number = x // self.divisor
+        number = (x + self.offset) // self.divisor
         number = (-number if self.negated else number) % self.modulus
         digits = (number[..., None] >> torch.arange(self.bits, device=x.device)) & 1
         return (2 * digits - 1).to(dtype)
@@ -42,11 +44,9 @@ class DigitField:
         return range(self.column, self.column + self.bits)
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object; `negated` is written only where it is so, as files without it were."""
+        """As a JSON object; `negated` and `offset` are written only where they say something, as older files were."""
         fields = asdict(self)
-        if not self.negated:
-            del fields["negated"]
-        return fields
+        return {name: value for name, value in fields.items() if value or name not in ("negated", "offset")}
 
     @classmethod
     def from_json(cls, value: object, width: int) -> "DigitField":
@@ -55,8 +55,8 @@ class DigitField:
         Raises:
             RejectedError: other keys, or numbers that are none or out of range.
         """
-        given = {"negated": False, **value} if isinstance(value, dict) else value
-        fields = exactly(given, "digit field", ("column", "divisor", "modulus", "bits", "negated"))
+        given = {"negated": False, "offset": 0, **value} if isinstance(value, dict) else value
+        fields = exactly(given, "digit field", ("column", "divisor", "modulus", "bits", "negated", "offset"))
         if not isinstance(fields["negated"], bool):
             raise RejectedError(f"negated: {repr(fields['negated'])[:80]}, expected true or false")
         field = cls(
@@ -65,6 +65,7 @@ class DigitField:
             whole(fields["modulus"], "modulus", 1),
             whole(fields["bits"], "bits", 0, 62),
             fields["negated"],
+            whole(fields["offset"], "offset", -(2**40)),
         )
         if field.column + field.bits > width:
             raise RejectedError(f"column: {field.column} + {field.bits} digits, expected at most {width} columns")

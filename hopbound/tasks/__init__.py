@@ -2,6 +2,7 @@
 
 from hopbound.tasks.answerer import Answerer, FunctionAnswerer, accuracy
 from hopbound.tasks.composition import ADVERSARIAL_FAMILIES, FunctionComposition, HopPath, Parts, Segment
+from hopbound.tasks.copying import COPYING_FAMILIES, Copying
 from hopbound.tasks.masked_recall import MASKED_FAMILIES, MaskedRecall
 from hopbound.tasks.parity import Parity
 from hopbound.tasks.permutation_words import PermutationWords
@@ -14,6 +15,7 @@ from hopbound.tasks.two_sum import TWO_SUM_FAMILIES, TwoSum
 
 __all__ = [
     "ADVERSARIAL_FAMILIES",
+    "COPYING_FAMILIES",
     "MASKED_FAMILIES",
     "RECALL_FAMILIES",
     "SELECTIVE_FAMILIES",
@@ -22,6 +24,7 @@ __all__ = [
     "AnswerFunction",
     "Answerer",
     "Batch",
+    "Copying",
     "FunctionAnswerer",
     "FunctionComposition",
     "HopPath",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from hopbound.errors import InputError
 from hopbound.tasks.composition import FunctionComposition
+from hopbound.tasks.copying import Copying
 from hopbound.tasks.masked_recall import MaskedRecall
 from hopbound.tasks.parity import Parity
 from hopbound.tasks.permutation_words import PermutationWords
@@ -14,6 +15,7 @@ from hopbound.tasks.two_sum import TwoSum
 
 TASKS: dict[str, type[Task]] = {
     FunctionComposition.name: FunctionComposition,
+    Copying.name: Copying,
     MaskedRecall.name: MaskedRecall,
     Recall.name: Recall,
     SelectiveCopying.name: SelectiveCopying,

@@ -112,3 +112,13 @@ def test_fields_are_written_as_before_unless_they_are_negated() -> None:
     for wrong in ({**plain.to_json(), "negated": 1}, {**plain.to_json(), "inverted": True}):
         with pytest.raises(RejectedError):
             DigitField.from_json(wrong, 8)
+
+
+def test_an_offset_is_added_first() -> None:
+    """Places know the numbers of those before them; what is below 0 comes round."""
+    places = torch.arange(8)
+    plain, before = DigitField(0, 1, 8, 3), DigitField(0, 1, 8, 3, offset=-3)
+    assert torch.equal(before.encode(places, torch.float32)[3:], plain.encode(places, torch.float32)[:-3])
+    assert before.encode(places, torch.float32)[0].tolist() == [1.0, -1.0, 1.0]  # 5
+    assert DigitField.from_json(before.to_json(), 3) == before
+    assert "offset" not in plain.to_json()

@@ -9,6 +9,7 @@ from hopbound.errors import InputError
 from hopbound.tasks import (
     TASKS,
     Batch,
+    Copying,
     FunctionAnswerer,
     FunctionComposition,
     MaskedRecall,
@@ -28,6 +29,8 @@ EXAMPLES: list[Task] = [
     FunctionComposition(2, 2, (2,)),
     FunctionComposition(2, 3, (2,), values=(2,), order="easy"),
     FunctionComposition(3, 2, (1, 2), values=(3, 2), query="many"),
+    Copying(4, 3, 2),
+    Copying(5, 3, 3, unique=2),
     Recall(2, 3, 3),
     MaskedRecall(2, 1, 2, gap=1),
     SelectiveCopying(2, 2, 3, noise=2),
