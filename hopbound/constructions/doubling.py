@@ -16,7 +16,7 @@ layer 1, looks up z_1 in layer 2, where it also takes w from the token it finds,
 one function in layer 2, one in layer 3, and g(r - 1) in layer r, 1 + Σ_{r=3}^{t} g(r - 1) = 2^{t-2} functions. Close
 behind its end there is no room for a holder's holders: the last block of a chain that ends just before its holder must
 be one function, the block before it has one segment of room, and the others have room enough (a test looks for their
-holders, up to L = 25). With f(t) the longest chain of the token that asks,
+holders, up to L = 47). With f(t) the longest chain of the token that asks,
 
     f(2) = 1,  f(3) = 2,  f(t) = 1 + f(t - 2) + 2^{t-4}     (3, 5, 8, 14, 25, 47 for t = 4 .. 9),
 

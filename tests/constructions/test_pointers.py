@@ -159,7 +159,7 @@ def test_layers_of_an_encoder() -> None:
 
 def test_layers_in_the_easy_order() -> None:
     assert [longest(layers) for layers in range(2, 11)] == [1, 2, 3, 5, 8, 14, 25, 47, 90]
-    for hops in range(1, 26):
+    for hops in range(1, 48):
         task = FunctionComposition(hops, 3, (1,) * (hops - 1), order="easy")
         needed = layers_needed(task)
         assert needed == next(layers for layers in range(2, 12) if longest(layers) >= hops)
