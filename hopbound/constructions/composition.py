@@ -87,8 +87,11 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             schedule="2*delta[heads=1,head_dim=24] full[heads=1,head_dim=24]", task="composition[hops=2,m=24,n=5000/]"
         ),
         Example(
-            schedule="2*linear[heads=1,head_dim=24] full[heads=1,head_dim=24]",
-            task="composition[hops=2,m=25,n=4/]",
+            schedule="2*linear[heads=1,head_dim=16] full[heads=1,head_dim=16]", task="composition[hops=2,m=160,n=2/]"
+        ),
+        Example(
+            schedule="2*linear[heads=1,head_dim=16] full[heads=1,head_dim=16]",
+            task="composition[hops=2,m=161,n=2/]",
             fits=False,
         ),
     ),
