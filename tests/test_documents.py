@@ -181,7 +181,7 @@ def test_the_blocks_of_the_pages(tmp_path: Path) -> None:
 def test_the_examples_of_the_pages(tmp_path: Path) -> None:
     """Each runs and prints what the page shows, which is something."""
     found = [match for page in PAGES for match in refresh().EXAMPLE.finditer(text_of(page))]
-    assert {match["name"] for match in found} == {"decoder", "packed", "overfill", "parents", "collision"}
+    assert {match["name"] for match in found} == {"decoder", "packed", "overfill", "parents", "beyond", "collision"}
     assert all(match["shown"].strip() for match in found)
     check_fresh(tmp_path, {match["name"] for match in found} - {"overfill"})
 

@@ -78,8 +78,8 @@ class AssociativeMemory(Construction[Recall]):
         ),
         *(
             Example(
-                schedule=f"conv[channels=4,kernel=2] {name}[heads=1,head_dim=15]",
-                task="recall[pairs=16,keys=16,values=16]",
+                schedule=f"conv[channels=4,kernel=2] {name}[heads=1,head_dim=7]",
+                task="recall[pairs=8,keys=8,values=16]",
                 fits=False,
             )
             for name in ("linear", "delta", "gdn")

@@ -126,6 +126,7 @@ def test_what_does_not_fit_is_said(schedule: str, said: str) -> None:
         write_weights(parse_schedule(schedule), SMALL, overfill=True)
 
 
+@pytest.mark.slow
 def test_a_longer_prompt_by_two_full_layers() -> None:
     task = Recall(40, 50, 37)
     result = build(parse_schedule("2*full[heads=1,head_dim=16]"), task, seed=3)
