@@ -92,8 +92,8 @@ class WordsByReflections(Construction[PermutationWords]):
             schedule="delta[heads=1,head_dim=6,value_dim=2]", task="permutation_words[points=3,length=6]", fits=False
         ),
         Example(
-            schedule="deltaproduct[heads=1,head_dim=10,value_dim=3,steps=3,beta=2]",
-            task="permutation_words[points=5,length=16,letters=symmetric]",
+            schedule="deltaproduct[heads=1,head_dim=8,value_dim=2,steps=2,beta=2]",
+            task="permutation_words[points=4,length=2,letters=symmetric]",
             fits=False,
         ),
     )

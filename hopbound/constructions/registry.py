@@ -9,6 +9,7 @@ from hopbound.constructions.composition import EXAMPLES as COMPOSITION
 from hopbound.constructions.composition import build_composition
 from hopbound.constructions.construction import Built, Construction, Example, Mode
 from hopbound.constructions.doubling import Doubling
+from hopbound.constructions.dyck import BracketStack
 from hopbound.constructions.encoder import Encoder
 from hopbound.constructions.hybrid_copying import HybridCopying
 from hopbound.constructions.hybrid_recall import HybridRecall
@@ -16,6 +17,8 @@ from hopbound.constructions.induction import Induction
 from hopbound.constructions.ngram import NGramCopying
 from hopbound.constructions.parity import ParityByReflection
 from hopbound.constructions.permutation_words import WordsByReflections
+from hopbound.constructions.rotation import ShiftsByRotation
+from hopbound.constructions.tracked_lookup import ParityLookUp, TrackedLookUp
 from hopbound.constructions.two_sum import TwoSumByOneLayer
 from hopbound.errors import InputError
 from hopbound.tasks import FunctionComposition, Task
@@ -32,6 +35,10 @@ CONSTRUCTIONS: tuple[Construction, ...] = (
     ChainOfThought(),
     Encoder(),
     Doubling(),
+    ShiftsByRotation(),
+    BracketStack(),
+    TrackedLookUp(),
+    ParityLookUp(),
 )
 
 

@@ -3,12 +3,15 @@
 from hopbound.tasks.answerer import Answerer, FunctionAnswerer, accuracy
 from hopbound.tasks.composition import ADVERSARIAL_FAMILIES, FunctionComposition, HopPath, Parts, Segment
 from hopbound.tasks.copying import COPYING_FAMILIES, Copying
+from hopbound.tasks.dyck import Dyck
 from hopbound.tasks.masked_recall import MASKED_FAMILIES, MaskedRecall
 from hopbound.tasks.parity import Parity
+from hopbound.tasks.parity_retrieval import ParityRetrieval
 from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import RECALL_FAMILIES, Recall
 from hopbound.tasks.registry import TASKS, task_from_json
 from hopbound.tasks.selective_copying import SELECTIVE_FAMILIES, SelectiveCopying
+from hopbound.tasks.state_recall import StateRecall
 from hopbound.tasks.task import AnswerFunction, Batch, Task
 from hopbound.tasks.text import format_task, parse_task
 from hopbound.tasks.two_sum import TWO_SUM_FAMILIES, TwoSum
@@ -25,16 +28,19 @@ __all__ = [
     "Answerer",
     "Batch",
     "Copying",
+    "Dyck",
     "FunctionAnswerer",
     "FunctionComposition",
     "HopPath",
     "MaskedRecall",
     "Parity",
+    "ParityRetrieval",
     "Parts",
     "PermutationWords",
     "Recall",
     "Segment",
     "SelectiveCopying",
+    "StateRecall",
     "Task",
     "TwoSum",
     "accuracy",

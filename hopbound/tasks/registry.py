@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from hopbound.errors import InputError
 from hopbound.tasks.composition import FunctionComposition
 from hopbound.tasks.copying import Copying
+from hopbound.tasks.dyck import Dyck
 from hopbound.tasks.masked_recall import MaskedRecall
 from hopbound.tasks.parity import Parity
+from hopbound.tasks.parity_retrieval import ParityRetrieval
 from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import Recall
 from hopbound.tasks.selective_copying import SelectiveCopying
+from hopbound.tasks.state_recall import StateRecall
 from hopbound.tasks.task import Task
 from hopbound.tasks.two_sum import TwoSum
 
@@ -22,6 +25,9 @@ TASKS: dict[str, type[Task]] = {
     TwoSum.name: TwoSum,
     Parity.name: Parity,
     PermutationWords.name: PermutationWords,
+    Dyck.name: Dyck,
+    ParityRetrieval.name: ParityRetrieval,
+    StateRecall.name: StateRecall,
 }
 
 

@@ -4,6 +4,7 @@ from math import log2
 
 import pytest
 import torch
+from _pytest.mark import ParameterSet
 
 from hopbound.architecture import parse_schedule
 from hopbound.constructions import Construction, Example, Verification, verify_model
@@ -12,19 +13,19 @@ from hopbound.errors import InputError
 from hopbound.tasks import parse_task
 
 
-def fitting(construction: Construction) -> list[object]:
+def fitting(construction: Construction) -> list[ParameterSet]:
     """The examples within the limits; those of which not all instances are asked are slow tests."""
-    cases = []
-    for one in construction.examples:
-        marks = [pytest.mark.slow] if parse_task(one.task).log2_instances > log2(EXHAUSTIVE_UP_TO) else []
-        if one.fits:
-            cases.append(pytest.param(one, marks=marks, id=f"{one.schedule} {one.task}"))
-    return cases
+    return [_parameter(one) for one in construction.examples if one.fits]
 
 
-def beyond(construction: Construction) -> list[object]:
-    """The examples one step beyond a limit."""
-    return [pytest.param(one, id=f"{one.schedule} {one.task}") for one in construction.examples if not one.fits]
+def beyond(construction: Construction) -> list[ParameterSet]:
+    """The examples one step beyond a limit, likewise."""
+    return [_parameter(one) for one in construction.examples if not one.fits]
+
+
+def _parameter(example: Example) -> ParameterSet:
+    long = parse_task(example.task).log2_instances > log2(EXHAUSTIVE_UP_TO)
+    return pytest.param(example, marks=[pytest.mark.slow] if long else [], id=f"{example.schedule} {example.task}")
 
 
 def run(construction: Construction, example: Example, dtype: torch.dtype = torch.float32) -> Verification:

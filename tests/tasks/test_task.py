@@ -10,13 +10,16 @@ from hopbound.tasks import (
     TASKS,
     Batch,
     Copying,
+    Dyck,
     FunctionAnswerer,
     FunctionComposition,
     MaskedRecall,
     Parity,
+    ParityRetrieval,
     PermutationWords,
     Recall,
     SelectiveCopying,
+    StateRecall,
     Task,
     TwoSum,
     accuracy,
@@ -37,6 +40,9 @@ EXAMPLES: list[Task] = [
     TwoSum(5, 4),
     Parity(5),
     PermutationWords(3, 4),
+    Dyck(2, 3, 7),
+    StateRecall(3, 2, 4),
+    ParityRetrieval(2, 5),
 ]
 
 every_task = pytest.mark.parametrize("task", EXAMPLES, ids=lambda task: task.identity)
