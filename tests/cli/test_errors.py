@@ -83,7 +83,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ('build "linear full linear" --hops 2 --m 8 --n 4', "hops", "2"),
         ('build "linear 2*full" --hops 2 --m 64 --n 8 --head-dim 4', "sizes", "D=(64, 512) M=(64, 512)"),
         ('build "3*full" --hops 2 --m 9 --n 1 --head-dim 3', "sizes", "D=(9, 9) M=(9, 9)"),
-        ('build "2*linear full" --hops 2 --m 25 --n 4', "sizes", "D=(25, 100) M=(25, 100)"),
+        ('build "2*linear full" --hops 2 --m 313 --n 4', "sizes", "D=(313, 1252) M=(313, 1252)"),
         ('break "mamba full"', "mixer", "'mamba'"),
         # schedules
         ('bound "linear 2*ful" --hops 2', "schedule", "'linear 2*ful'"),
