@@ -167,6 +167,7 @@ CHEAP = {
     "export_build",
     "export_gpt2",
     "export_llama",
+    "precision",
     "frontier",
     "design",
     "design_budget",

@@ -17,6 +17,7 @@ class DtypeName(StrEnum):
 
     float32 = "float32"
     bfloat16 = "bfloat16"
+    float16 = "float16"
     float64 = "float64"
 
 
@@ -44,6 +45,9 @@ def command(
     ] = False,
     bidirectional: Annotated[
         bool, typer.Option("--bidirectional", help="An encoder: every token sees all others.")
+    ] = False,
+    precision: Annotated[
+        bool, typer.Option("--precision", help="Also run in fewer and fewer bits, to find how many are needed.")
     ] = False,
     seed: common.SeedOption = 0,
     out: Annotated[
@@ -76,6 +80,7 @@ def command(
         overfill=overfill,
         thoughts=thoughts,
         bidirectional=bidirectional,
+        precision=precision,
     )
     verification, built = result.verification, result.built
     sizes = _sizes(task)
@@ -93,6 +98,7 @@ def command(
                 **{key: list(size) if isinstance(size, tuple) else size for key, size in sizes.items()},
                 "width": built.directions.width,
                 **verification.to_json(),
+                "precision": None if result.precision is None else result.precision.to_json(),
                 "path": "." if result.path is not None else None,
             }
         )
@@ -107,6 +113,7 @@ def command(
                 f"prompt    {task.prompt_length:,} tokens, {shape}",
                 f"asked     {verification.instances:,} instances, {how}, in {verification.dtype}",
                 f"accuracy  {verification.accuracy:.6g}, smallest margin {verification.smallest_margin:.4f}",
+                *([] if result.precision is None else [f"precision {result.precision}"]),
                 f"written   {result.path if result.path is not None else 'nothing (give --out)'}",
             ]
         )

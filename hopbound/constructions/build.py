@@ -8,9 +8,10 @@ import torch
 
 from hopbound.architecture import Architecture
 from hopbound.constructions.construction import Built, Mode
+from hopbound.constructions.precision import PrecisionReport, precision_report
 from hopbound.constructions.registry import write_weights
 from hopbound.constructions.verification import Verification, verify_model
-from hopbound.decoder.folder import save_model
+from hopbound.decoder.folder import dtype_name, save_model
 from hopbound.errors import InputError
 from hopbound.tasks import Task
 
@@ -24,12 +25,14 @@ class BuildResult:
         task: what it answers.
         verification: what happened when it ran.
         path: its folder; None if it was not written.
+        precision: in which arithmetic it is exact; None if that was not asked.
     """
 
     built: Built
     task: Task
     verification: Verification
     path: Path | None
+    precision: PrecisionReport | None = None
 
     @property
     def verdict(self) -> str:
@@ -52,6 +55,7 @@ def build(
     overfill: bool = False,
     thoughts: bool = False,
     bidirectional: bool = False,
+    precision: bool = False,
 ) -> BuildResult:
     """Build, verify and, if every instance was answered right, write the model folder `out`.
 
@@ -64,21 +68,27 @@ def build(
         overfill: go beyond the construction's limits of size; the model is then written although it fails.
         thoughts: let the model append tokens of its own to the prompt before it answers (chain of thought).
         bidirectional: let every token see all others (an encoder).
+        precision: also find in which arithmetic the weights are exact (`precision.py`).
 
     Raises:
-        InputError: both are asked for, or the stack has no construction for this task; nothing is written.
+        InputError: both are asked for, or the stack has no construction for this task, or the type cannot
+            hold the weights; nothing is written.
     """
     if thoughts and bidirectional:
         raise InputError("thoughts", True, "this, or bidirectional: an encoder generates no tokens")
     mode = Mode.THOUGHTS if thoughts else Mode.BIDIRECTIONAL if bidirectional else Mode.PLAIN
     built = write_weights(architecture, task, dtype=dtype, overfill=overfill, mode=mode)
+    if not all(bool(parameter.isfinite().all()) for parameter in built.decoder.parameters()):
+        raise InputError("dtype", dtype_name(dtype), "a type whose range holds the weights")
     verification = verify_model(built.decoder, task, seed)
+    report = precision_report(built.decoder, task, seed=seed) if precision else None
     path = out if out is not None and (verification.verified or overfill) else None
     if path is not None:
         notes = {
             "construction": built.construction,
             "steps": list(built.steps),
             "directions": built.directions.to_json(),
+            **({"precision": report.to_json()} if report else {}),
         }
         save_model(path, built.decoder, notes=notes, task=task.to_json(), claim=claim_document(verification, task))
-    return BuildResult(built, task, verification, path)
+    return BuildResult(built, task, verification, path, report)

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from hopbound.decoder import Decoder
 from hopbound.decoder.folder import dtype_name
@@ -72,6 +74,17 @@ def verification_batches(task: Task, seed: int) -> tuple[bool, int, int, Iterato
     return False, random, adversarial, draw()
 
 
+def margins(decoder: Decoder, batch: Batch) -> Iterator[Float[Tensor, " some"]]:
+    """For each instance the right answer's logit less the next one's, in batches of a size that fits into memory."""
+    done = 0
+    for logits in decoder.logits_of(batch.prompts):
+        answers = torch.from_numpy(batch.answers[done : done + len(logits)])
+        done += len(logits)
+        wanted = logits.gather(1, answers[:, None])
+        best_other = logits.scatter(1, answers[:, None], -torch.inf).amax(dim=1, keepdim=True)
+        yield (wanted - best_other)[:, 0].nan_to_num(nan=NOT_A_MARGIN)
+
+
 def verify_model(decoder: Decoder, task: Task, seed: int = 0) -> Verification:
     """Ask the model, as the evidence rules say: all instances if there are at most 10^5, else 10^4 random ones (20 at
     prompts above 10^5 tokens) and adversarial ones.
@@ -79,13 +92,7 @@ def verify_model(decoder: Decoder, task: Task, seed: int = 0) -> Verification:
     exhaustive, ordinary, adversarial, batches = verification_batches(task, seed)
     right, smallest = 0, math.inf
     for batch in batches:
-        done = 0
-        for logits in decoder.logits_of(batch.prompts):
-            answers = torch.from_numpy(batch.answers[done : done + len(logits)])
-            done += len(logits)
-            wanted = logits.gather(1, answers[:, None])
-            best_other = logits.scatter(1, answers[:, None], -torch.inf).amax(dim=1, keepdim=True)
-            margin = (wanted - best_other)[:, 0].nan_to_num(nan=NOT_A_MARGIN)
+        for margin in margins(decoder, batch):
             right += int((margin > 0).sum())
             smallest = min(smallest, float(margin.min()))
     count = ordinary + adversarial

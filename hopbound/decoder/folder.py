@@ -20,7 +20,12 @@ from hopbound.errors import InputError, RejectedError
 from hopbound.files import read_json, write_json
 
 SCHEMA = "hopbound/model/1"
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
 _KEYS = {"schema", "config", "weights", "notes", "task", "claim"}
 
 

@@ -27,6 +27,7 @@ from hopbound.tasks.task import AnswerFunction
 SCHEMA = "hopbound/export/1"
 FORMATS = ("onnx", "hf", "safetensors")
 ASKED = 1000
+MAX_LENGTH = 8192  # the whole forward is run: scores of every pair of positions
 _TOKENS_AT_ONCE = 2**14
 
 
@@ -85,7 +86,7 @@ def export_model(
         seed: of the prompts.
 
     Raises:
-        InputError: the format or class is unknown or cannot hold the model; `out` is another folder.
+        InputError: the format or class is unknown or cannot hold the model; it thinks, or its prompts are too long; `out` is another folder.
         RejectedError: the model folder cannot be read; an answer differs (nothing is kept).
     """
     if format not in FORMATS:
@@ -97,6 +98,10 @@ def export_model(
     source = load_model(model)
     task = None if source.task is None else task_from_json(source.task)
     length = _prompt_length(source, task)
+    if thoughts := source.decoder.config.thoughts:
+        raise InputError("thoughts", thoughts, "0: a model that appends tokens of its own is not exported")
+    if length > MAX_LENGTH:
+        raise InputError("prompt length", length, f"at most {MAX_LENGTH} tokens for an export")
     prompts, right = _prompts(source, task, length, asked, seed)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as name:

@@ -125,4 +125,4 @@ def _why(error: BaseException) -> str:
     """The operation that is missing, from the innermost cause."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+    return str(error).partition(" Failure")[0].splitlines()[0][:160] if str(error) else type(error).__name__

@@ -116,7 +116,7 @@ def plain_stack(decoder: Decoder) -> PlainStack:
 def _only_attention(decoder: Decoder) -> list[SoftmaxAttention]:
     """The mixer of each layer; refuses whatever tables and matrices cannot hold."""
     config = decoder.config
-    wanted = (("norm", "none"), ("maps", "plain"), ("activation", "relu"), ("encoding", None))
+    wanted = (("norm", "none"), ("maps", "plain"), ("activation", "relu"), ("encoding", None), ("causal", True))
     for name, value in wanted:
         if getattr(config, name) != value:
             raise InputError(name, getattr(config, name), f"{value or 'none'}: others are not exported in this format")
