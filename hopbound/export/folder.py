@@ -86,7 +86,8 @@ def export_model(
         seed: of the prompts.
 
     Raises:
-        InputError: the format or class is unknown or cannot hold the model; it thinks, or its prompts are too long; `out` is another folder.
+        InputError: the format or class is unknown or cannot hold the model; prompts are too long, or the model appends
+            tokens of its own; `out` is another folder.
         RejectedError: the model folder cannot be read; an answer differs (nothing is kept).
     """
     if format not in FORMATS:

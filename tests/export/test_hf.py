@@ -12,6 +12,7 @@ import torch
 from hopbound.architecture import parse_schedule
 from hopbound.constructions.registry import write_weights
 from hopbound.decoder import Decoder
+from hopbound.decoder.folder import save_model
 from hopbound.errors import InputError, RejectedError
 from hopbound.export import export_model, folder, hf, plain_stack
 from hopbound.tasks import FunctionComposition
@@ -155,3 +156,18 @@ def test_one_hop_at_long_prompts_is_within_float32(tmp_path: Path) -> None:
     stack = plain_stack(write_weights(parse_schedule("3*full[heads=1,head_dim=24]"), task).decoder)
     made = hf.llama(stack)
     assert made.config["max_position_embeddings"] == task.prompt_length + 1
+
+
+def test_a_model_that_appends_tokens_and_prompts_that_are_too_long_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoder = write_weights(parse_schedule("2*full[heads=1,head_dim=24]"), ONE_HOP).decoder
+    model = tmp_path / "model"
+    save_model(model, Decoder.zeros(replace(decoder.config, thoughts=1)), notes={})
+    with pytest.raises(InputError, match="thoughts"):
+        export_model(model, tmp_path / "out", format="safetensors")
+    monkeypatch.setattr(folder, "MAX_LENGTH", ONE_HOP.prompt_length - 1)
+    with pytest.raises(InputError, match="prompt length"):
+        export_model(
+            folder_of("2*full[heads=1,head_dim=24]", ONE_HOP, tmp_path / "long"), tmp_path / "out", format="safetensors"
+        )
