@@ -140,14 +140,17 @@ def constructions_table() -> str:
     from hopbound.constructions import EXAMPLES, build
     from hopbound.tasks import parse_task
 
-    heads = ("construction", "task", "stack", "layers", "width", "tokens", "asked", "accuracy", "margin", "theorem")
+    heads = ("construction", "task", "stack", "layers", "width", "tokens", "asked", "accuracy", "margin", "bits")
+    heads += ("theorem",)
     lines = [f"| {' | '.join(heads)} |", "|---|---|---|" + "--:|" * (len(heads) - 4) + "---|"]
     for name, source, example in EXAMPLES:
         if not example.fits:
             continue
         architecture, task = parse_schedule(example.schedule), parse_task(example.task)
-        result = build(architecture, task, **example.options)
+        short = task.prompt_length <= PRECISION_TOKENS
+        result = build(architecture, task, precision=short, **example.options)
         found, built = result.verification, result.built
+        report = result.precision
         cells = (
             name,
             f"`{example.task}`",
@@ -158,9 +161,10 @@ def constructions_table() -> str:
             f"{found.instances:,}" + (" (all)" if found.exhaustive else ""),
             f"{found.accuracy:.6g}",
             f"{found.smallest_margin:.3g}",
+            "" if report is None else str(report.significand_bits or "-"),
             source,
         )
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
     return "\n".join(lines) + "\n"
 
 
@@ -192,6 +196,7 @@ def models_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+PRECISION_TOKENS = 64  # longer prompts are not run again in fewer and fewer bits
 RUNS = re.compile(r"(<!-- constructions -->\n)(.*?)(<!-- end -->)", re.S)
 
 

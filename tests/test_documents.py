@@ -313,6 +313,7 @@ def test_the_table_of_constructions_names_every_example() -> None:
         assert int(row[5].replace(",", "")) == parse_task(one.task).prompt_length
         assert row[7] == "1"
         assert float(row[8]) > 0
+        assert bool(row[9]) == (parse_task(one.task).prompt_length <= refresh().PRECISION_TOKENS)
     assert {name for name, _ in fitting} >= {one.name for one in CONSTRUCTIONS}
 
 

@@ -81,6 +81,10 @@ class Construction(ABC, Generic[T]):
     examples: ClassVar[Sequence[Example]]
     """A small one (all instances), the largest that is documented, and one step beyond each limit."""
 
+    def __repr__(self) -> str:
+        """The same in every process: it has no fields."""
+        return f"{type(self).__name__}()"
+
     @abstractmethod
     def refusal(self, architecture: Architecture, task: T) -> str | None:
         """Why the stack has no weights of this construction for the task, with what would fit; None if it has.
