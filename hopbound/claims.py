@@ -12,13 +12,17 @@ layers once with the set of all reachable situations.
 | carry | bounded | last token knows less than the token of z_0 | the same as it |
 | recall | bounded, before the first full layer | last token knows i_0 | i_1, from a state that holds all of z_1 |
 | recall packed | the same, where tokens add to the state | the same | i_1, one of several entries that are read |
+| branch | full, with more heads than i_{t+1} has values | last token knows i_t | i_{t+2}, of all that it may be |
 
-A packed recall is only looked for where it is asked for (`packed`): how much of m it holds depends on M_1.
+A branch from nothing, t = -1, brings i_1, of all z_1: the start counts as i_0 then, m as M_0.
+
+A packed recall and a branch are only looked for where they are asked for (`packed`, `branching`): their limits depend
+on two sizes of the task, how much of m is held on M_1, how many heads are needed on M_{t+1} and M_{t+2}.
 
 Which mixers these are, and within which sizes, `moves.py` says.
 
-C1 uses fetch and look up; C2 a carry as well; C3 a recall as well. What no sequence of moves reaches is refused with
-the reason, before anything is built.
+C1 uses fetch and look up; C2 a carry as well; C3 a recall as well; U3 a branch, whatever else it uses.
+What no sequence of moves reaches is refused with the reason, before anything is built.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,9 +64,11 @@ class Plan:
     steps: tuple[Step, ...]
 
     @property
-    def construction(self) -> Literal["C1", "C2", "C3"]:
+    def construction(self) -> Literal["C1", "C2", "C3", "U3"]:
         """The construction's name, by the moves that it needs."""
         moves = {step.move for step in self.steps}
+        if Move.BRANCH in moves:
+            return "U3"
         if moves & {Move.RECALL, Move.RECALL_PACKED}:
             return "C3"
         return "C2" if Move.CARRY in moves else "C1"
@@ -83,19 +89,20 @@ class Situation:
 class _Way:
     """How a situation was reached: the last step and the way before it, and what the steps cost.
 
-    Among ways to as many hops: no recall before recall, a plain one before a packed one (which counts twice), no carry
-    before carry, then fewer steps.
+    Among ways to as many hops: fewer branches, no recall before recall, a plain one before a packed one (which counts
+    twice), no carry before carry, then fewer steps.
     """
 
-    cost: tuple[int, int, int]
+    cost: tuple[int, int, int, int]
     step: Step | None = None
     before: "_Way | None" = None
 
     def then(self, step: Step) -> "_Way":
         """One step more."""
-        recalls, carries, number = self.cost
+        branches, recalls, carries, number = self.cost
+        branches += step.move is Move.BRANCH
         recalls += (step.move is Move.RECALL) + 2 * (step.move is Move.RECALL_PACKED)
-        cost = recalls, carries + (step.move is Move.CARRY), number + 1
+        cost = branches, recalls, carries + (step.move is Move.CARRY), number + 1
         return _Way(cost, step, self)
 
     def steps(self) -> tuple[Step, ...]:
@@ -109,7 +116,7 @@ class _Way:
 
 
 def moves_from(
-    at: Situation, hops: int, before_full: bool, *, packed: bool = False
+    at: Situation, hops: int, before_full: bool, *, packed: bool = False, branching: bool = False
 ) -> Iterator[tuple[Move, int, Situation]]:
     """The moves from a situation: the hop whose value each brings, and the situation after it.
 
@@ -118,6 +125,7 @@ def moves_from(
         hops: L.
         before_full: whether no full layer was so far, nor is in this one.
         packed: whether packed recalls count.
+        branching: whether branches count.
     """
     if at.last < at.start:
         for move in (Move.FETCH, Move.CARRY):
@@ -128,6 +136,8 @@ def moves_from(
         yield Move.RECALL, 1, Situation(1, 1)
         if packed:
             yield Move.RECALL_PACKED, 1, Situation(1, 1)
+    if branching and at.last + 2 <= hops and (at.last >= 0 or at.start == 0):
+        yield Move.BRANCH, at.last + 2, Situation(at.last + 2, 1)
     if at.start == 0:
         yield Move.LOOK_AHEAD, 1, Situation(at.last, 1)
 
@@ -135,14 +145,15 @@ def moves_from(
 def _worth_going_on(reached: dict[Situation, _Way]) -> dict[Situation, _Way]:
     """Without the situations that another one makes needless.
 
-    From i_1 on there are only look-ups. A way that is further, and was no dearer than the other will be when it is
-    there, can sit out the layers in which the other catches up. So few ways are left, however many hops there are.
+    From i_1 on there are only look-ups and branches. A way that is further, and was no dearer than the other will be
+    when it is there, can sit out the layers in which the other catches up; where the other would overtake it by a
+    branch, it looks up, which is cheaper. So few ways are left, however many hops there are.
     """
     kept = {at: way for at, way in reached.items() if at.last < 1}
     cheapest = None
     for at in sorted((at for at in reached if at.last >= 1), key=lambda at: -at.last):
-        recalls, carries, number = reached[at].cost
-        cost = recalls, carries, number - at.last
+        *rare, number = reached[at].cost
+        cost = *rare, number - at.last
         if cheapest is None or cost < cheapest:
             kept[at], cheapest = reached[at], cost
     return kept
@@ -155,6 +166,7 @@ def best_plan(
     *,
     overfill: bool = False,
     packed: bool = False,
+    branching: bool = False,
 ) -> Plan:
     """The plan with the most hops, at most `hops`; without sizes one that works whenever its `conditions` hold.
 
@@ -164,24 +176,25 @@ def best_plan(
         sizes: of the task.
         overfill: see `obstacle`.
         packed: look for packed recalls too; of recalls it is then these that may be overfilled.
+        branching: look for branches too.
     """
 
     def first_able(mixers: Sequence[MixerSpec], move: Move, hop: int) -> int | None:
         """The first of a layer's mixers that can make the move."""
         for index, mixer in enumerate(mixers):
-            forced = overfill and (move is Move.RECALL_PACKED or not packed)
+            forced = overfill and (move is not Move.RECALL or not packed)
             reason = obstacle(mixer, move, hop, sizes, overfill=forced, precisions=architecture.precisions)
             if reason is None:
                 return index
         return None
 
-    reached = {Situation(-1, 0): _Way((0, 0, 0))}
+    reached = {Situation(-1, 0): _Way((0, 0, 0, 0))}
     first_full = min(architecture.full_layers, default=len(architecture.layers))
     for number, layer in enumerate(architecture.layers):
         following = dict(reached)
         able: dict[tuple[Move, int], int | None] = {}
         for at, way in reached.items():
-            for move, hop, then in moves_from(at, hops, number < first_full, packed=packed):
+            for move, hop, then in moves_from(at, hops, number < first_full, packed=packed, branching=branching):
                 if (move, hop) not in able:
                     able[move, hop] = first_able(layer.mixers, move, hop)
                 mixer = able[move, hop]
@@ -227,7 +240,12 @@ def conditions(plan: Plan, architecture: Architecture) -> tuple[str, ...]:
 
 
 def plan_or_refuse(
-    architecture: Architecture, sizes: TaskSizes, *, overfill: bool = False, packed: bool = False
+    architecture: Architecture,
+    sizes: TaskSizes,
+    *,
+    overfill: bool = False,
+    packed: bool = False,
+    branching: bool = False,
 ) -> Plan:
     """The plan for the task's hops.
 
@@ -237,26 +255,30 @@ def plan_or_refuse(
         overfill: see `obstacle`. With `packed` the memory that is overfilled is the plain one where a packed one would
             fit, and the packed one where it would not.
         packed: look for packed recalls too.
+        branching: look for branches too.
 
     Raises:
         InputError: no construction of this project makes so many hops with this stack, or not at these sizes; one
             line that says what would fit.
     """
     hops = sizes.hops
-    fitting = best_plan(architecture, hops, sizes, packed=packed)
+    fitting = best_plan(architecture, hops, sizes, packed=packed, branching=branching)
     forced = [best_plan(architecture, hops, sizes, overfill=True)]
     if packed and fitting.hops < hops:
         forced.insert(0, best_plan(architecture, hops, sizes, overfill=True, packed=True))
+    if branching:
+        forced.append(best_plan(architecture, hops, sizes, overfill=True, packed=packed, branching=True))
     for plan in forced if overfill else [fitting]:
         if plan.hops == hops:
             return plan
     unlimited = best_plan(architecture, hops)
-    for other in (unlimited, *forced):
+    smallest = [best_plan(architecture, hops, _least_sizes(hops), branching=True)] if branching else []
+    for other in (unlimited, *forced, *smallest):
         if other.hops == hops:
             raise InputError(
                 "sizes", f"D={sizes.domains} M={sizes.values}", _what_is_too_large(architecture, other, sizes)
             )
-    raise InputError("hops", hops, _what_fits(architecture, unlimited, _at_least_sizes(architecture, hops)))
+    raise InputError("hops", hops, _what_fits(architecture, unlimited, _at_least_sizes(architecture, hops, branching)))
 
 
 def _what_is_too_large(architecture: Architecture, plan: Plan, sizes: TaskSizes) -> str:
@@ -269,19 +291,27 @@ def _what_is_too_large(architecture: Architecture, plan: Plan, sizes: TaskSizes)
     raise AssertionError("a plan that the sizes allow was refused")
 
 
-def _at_least_sizes(architecture: Architecture, hops: int) -> Plan:
+def _least_sizes(hops: int) -> TaskSizes:
+    return TaskSizes((2,) * hops, (2,) * hops, (1,) * (hops - 1))
+
+
+def _at_least_sizes(architecture: Architecture, hops: int, branching: bool) -> Plan:
     """The plan with the most hops below `hops` where all sizes are as small as they can be."""
     for fewer in range(hops - 1, 0, -1):
-        plan = best_plan(architecture, fewer, TaskSizes((2,) * fewer, (2,) * fewer, (1,) * (fewer - 1)))
+        plan = best_plan(architecture, fewer, _least_sizes(fewer), branching=branching)
         if plan.hops == fewer:
             return plan
     return Plan(0, ())
 
 
+_SMALL = "a state holds z_1 while it is small"
+
+
 def _what_fits(architecture: Architecture, unlimited: Plan, smallest: Plan) -> str:
     full, label = len(architecture.full_layers), architecture.label
     if smallest.hops > unlimited.hops:
-        return f"at most {smallest.hops} for {label!r}: {smallest.construction}, a state holds z_1 while it is small"
+        few = "heads look up for all values while these are few" if smallest.construction == "U3" else _SMALL
+        return f"at most {smallest.hops} for {label!r}: {smallest.construction}, {few}"
     if unlimited.hops == 0:
         return (
             f"none for {label!r}: without a full layer a hop needs two bounded layers, one that carries z_0 and one "

@@ -31,11 +31,20 @@ class TaskSizes:
 
     def value_bits(self, hop: int) -> int:
         """Bits of i_hop; i_0 is the start."""
-        return ((self.domains[0] if hop == 0 else self.values[hop - 1]) - 1).bit_length()
+        return (self.possible(hop) - 1).bit_length()
 
     def query_bits(self, hop: int) -> int:
         """Bits of the query part w_{hop-1} that the address of the look-up to i_hop holds; 0 for the first hop."""
         return 0 if hop == 1 else (self.n[hop - 2] - 1).bit_length()
+
+    def possible(self, hop: int) -> int:
+        """How many values i_hop may have."""
+        return self.domains[0] if hop == 0 else self.values[hop - 1]
+
+    def two_address_bits(self, hop: int) -> int:
+        """Bits of a code that holds the addresses of z_{hop-1}, or of the start, and those of z_hop."""
+        before = (0, 0) if hop == 1 else (self.query_bits(hop - 1), self.value_bits(hop - 2))
+        return self.tag_bits + max(before[0], self.query_bits(hop)) + max(before[1], self.value_bits(hop - 1))
 
     def address_bits(self, hop: int) -> int:
         """Bits of the code of an address of z_hop: function, query part, value."""
@@ -58,6 +67,8 @@ class Code(Enum):
     ENTRIES = "m at most {}"
     ENTRIES_AND_VALUE = "2 m and the bits of a value code at most {} together"
     PACKED = "⌈m / {rows}⌉ value codes of at most {} bits together"
+    ADDRESS_OF_TWO = "codes of at most {} bits for addresses of two functions"
+    BRANCHES = "branches of fewer than {} values, where a head returns a whole value code"
 
     def needed(self, sizes: TaskSizes, hop: int) -> int:
         """How much of it a move to the value of `hop` needs."""
@@ -78,6 +89,10 @@ class Code(Enum):
                 return 2 * sizes.domains[0] + sizes.value_bits(hop)
             case Code.PACKED:
                 return sizes.domains[0] * sizes.value_bits(hop)
+            case Code.ADDRESS_OF_TWO:
+                return sizes.two_address_bits(hop)
+            case Code.BRANCHES:
+                return sizes.possible(hop - 1) + 1
 
 
 @dataclass(frozen=True)
@@ -107,9 +122,13 @@ class Limit:
 
     def forced(self, sizes: TaskSizes, hop: int) -> bool:
         """Whether a memory can be written beyond it, to see it fail: only what it holds may be too much."""
-        return self.code is Code.ENTRIES or (
-            self.code is Code.PACKED and sizes.value_bits(hop) <= self.most * self.digits
-        )
+        match self.code:
+            case Code.ENTRIES:
+                return True
+            case Code.PACKED:
+                return sizes.value_bits(hop) <= self.most * self.digits
+            case _:
+                return False
 
     def said(self) -> str:
         """In words, as a condition."""
@@ -133,6 +152,42 @@ class Limit:
             case Code.PACKED:
                 rows = f"{self.rows} rows of {self.most} numbers of {self.digits} digits"
                 return f"z_1 takes {needed} numbers a row, packed, the state has {rows}"
+            case Code.ADDRESS_OF_TWO:
+                return f"a code of {needed} bits for addresses of two functions is wider than {self.size} {self.most}"
+            case Code.BRANCHES:
+                return f"a look-up for each value and one more take {needed} heads, there are {self.most}"
+
+
+@dataclass(frozen=True)
+class HeadsLimit(Limit):
+    """At most so many look-ups at once, each of which returns a whole value code.
+
+    Key-value heads hold a part of the code each, `channels` digits; a look-up takes one query at every part.
+
+    Attributes:
+        group: query heads of a key-value head.
+        channels: of a key-value head's values.
+    """
+
+    group: int = 1
+    channels: int = 1
+
+    def parts(self, bits: int) -> int:
+        """Key-value heads over which a code of so many bits is spread."""
+        return max(1, -(-bits // self.channels))
+
+    def at_once(self, bits: int) -> int:
+        """How many look-ups of codes of so many bits fit."""
+        return self.most // self.group // self.parts(bits) * self.group
+
+    def needed(self, sizes: TaskSizes, hop: int) -> int:
+        """Query heads that the look-ups take, with those of a key-value head that are left over."""
+        parts = self.parts(max(sizes.value_bits(hop - 1), sizes.value_bits(hop)))
+        return parts * self.group * -(-super().needed(sizes, hop) // self.group)
+
+    def forced(self, sizes: TaskSizes, hop: int) -> bool:
+        """The look-ups of the last values can be left out, as long as one value is looked up."""
+        return self.at_once(max(sizes.value_bits(hop - 1), sizes.value_bits(hop))) >= 2
 
 
 def packed_digits(precisions: Precisions) -> int:

@@ -10,6 +10,8 @@ silu: a digit is then told from a constant that takes one more channel.
 
 A *packed* recall holds several entries of z_1 in a row of the state, as binary digits of its numbers: `limits.DIGITS`
 in each, or as many as the number has bits where these are fewer. How much of m fits depends on the value's bits then.
+
+A *branch* takes a head for each value that i_{t+1} may have, and one more.
 """
 
 import math
@@ -31,7 +33,7 @@ from hopbound.architecture.sizes import (
     SelectiveAttention,
     WindowAttention,
 )
-from hopbound.limits import Code, Limit, TaskSizes, packed_digits
+from hopbound.limits import Code, HeadsLimit, Limit, TaskSizes, packed_digits
 
 FADED = 40.0  # a recall makes up for fixed decays up to e^40; float32 and bfloat16 hold more than e^80
 
@@ -45,6 +47,12 @@ class Move(Enum):
     CARRY = "carry"
     RECALL = "recall"
     RECALL_PACKED = "recall packed"
+    BRANCH = "branch"
+
+    @property
+    def is_common(self) -> bool:
+        """Whether planners use it unasked: its limits speak of one hop's codes, or of m, alone."""
+        return self not in (Move.RECALL_PACKED, Move.BRANCH)
 
 
 # The limits within which a mixer makes a move, or why its sizes let it make none. A rule gets a spec of its name's
@@ -81,6 +89,14 @@ def _look_up_by_index(spec: SelectiveAttention) -> Limits:
     else:
         code = Limit(Code.ADDRESS, spec.head_dim, "head_dim")
     return code, _values(spec.kv_heads * spec.value_dim)
+
+
+def _branch_by_heads(spec: GroupedHeads) -> Limits:
+    """Keys hold the addresses of two functions, in the same places."""
+    return (
+        Limit(Code.ADDRESS_OF_TWO, spec.head_dim, "head_dim"),
+        HeadsLimit(Code.BRANCHES, spec.heads, "heads", group=spec.heads // spec.kv_heads, channels=spec.value_dim),
+    )
 
 
 _OF_FUNCTIONS = {Code.ADDRESS: Code.FUNCTION, Code.ADDRESS_AND_VALUE: Code.FUNCTION_AND_VALUE}
@@ -245,6 +261,7 @@ RULES: Mapping[Move, Mapping[str, Rule]] = {
         **dict.fromkeys(_ADDING, _packed_by_matrix),
         "mamba2": _packed_by_groups,
     },
+    Move.BRANCH: {"full": _branch_by_heads},
 }
 
 _NO_LOOK_UP = "{} makes no exact look-up here"
@@ -255,6 +272,7 @@ _REFUSALS = {
     Move.CARRY: "{} has no built carry",
     Move.RECALL: "{} holds no table",
     Move.RECALL_PACKED: "{} holds no packed table",
+    Move.BRANCH: "{} makes no look-ups at once here",
 }
 
 
@@ -287,6 +305,7 @@ WITHOUT: Mapping[Move, Mapping[str, str]] = {
         "mamba": "keys and queries take its channels",
         **_for(_FADING, "what is added later counts for more"),
     },
+    Move.BRANCH: _for(("mla", "topk"), "heads that ask for different addresses are not built"),
 }
 
 
@@ -326,14 +345,17 @@ def obstacle(
         mixer: the mixer.
         move: what it should do.
         hop: the value that the move brings.
-        sizes: of the task; None leaves all size conditions out (a recall then never fits).
-        overfill: let a recall hold more addresses than its state has room for (it will fail: for demonstrations).
+        sizes: of the task; None leaves all size conditions out (a recall or a branch then never fits).
+        overfill: let a recall hold more addresses than its state has room for, a branch leave values out (it will
+            fail: for demonstrations).
         precisions: as for `limits`.
     """
     found = limits(mixer, move, precisions)
     if isinstance(found, str):
         return found
     if sizes is None:
+        if move is Move.BRANCH:
+            return "no number of heads is enough for any number of values"
         recalls = move in (Move.RECALL, Move.RECALL_PACKED)
         return "a state of fixed size holds no table of any size" if recalls else None
     for limit in found:

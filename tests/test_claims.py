@@ -43,14 +43,16 @@ def stack(schedule: str) -> Architecture:
     return parse_schedule(schedule, DEFAULTS)
 
 
-def options(layer: str, holds_z_1: bool) -> list[str]:
-    """What the mixers of a layer can do, as words; a recall where a state can hold z_1."""
+def options(layer: str, holds_z_1: bool, branching: bool = False) -> list[str]:
+    """What the mixers of a layer can do, as words; a recall where a state can hold z_1, a branch if there are heads."""
     names = {name.split("[")[0] for name in layer.split("|")}
     words = ["nothing"]
     if names & LOOKING_UP:
         words += ["fetch", "look up", "look ahead"]
     if names & CARRYING:
         words += ["carry"]
+    if branching and "full" in names:
+        words += ["branch"]
     if names & RECALLING and holds_z_1:
         words += ["recall"]
     return words
@@ -68,15 +70,17 @@ def hops_made(words: tuple[str, ...], hops: int) -> int:
             start = max(start, min(1, hops))
         elif word == "recall" and last == 0:
             last = 1
+        elif word == "branch" and last + 2 <= hops and (last >= 0 or start == 0):
+            last += 2
     return max(last, 0)
 
 
-def search(schedule: str, hops: int, holds_z_1: bool) -> int:
+def search(schedule: str, hops: int, holds_z_1: bool, branching: bool = False) -> int:
     """The best of all sequences; a recall stands before the first full layer."""
     names = schedule.split()
     seeing_all = ("full", "mla", "topk", "moba")
     first_full = next((i for i, name in enumerate(names) if any(word in name for word in seeing_all)), len(names))
-    choices = [options(name, holds_z_1 and i < first_full) for i, name in enumerate(names)]
+    choices = [options(name, holds_z_1 and i < first_full, branching) for i, name in enumerate(names)]
     return max(hops_made(words, hops) for words in itertools.product(*choices))
 
 
@@ -90,6 +94,30 @@ def test_best_plan_with_sizes_may_recall_what_a_state_can_hold(schedule: str, do
     hops = len(domains)
     sizes = TaskSizes(tuple(domains), (2,) * (hops - 1) + (domains[-1],), tuple(d // 2 for d in domains[1:]))
     assert best_plan(stack(schedule), hops, sizes).hops == search(schedule, hops, domains[0] <= 16)
+
+
+@given(stacks, st.integers(1, 6))
+def test_best_plan_with_branches_is_the_best_of_all_sequences(schedule: str, hops: int) -> None:
+    """Three heads, and values of two kinds: they fit everywhere, as every table does."""
+    sizes = TaskSizes((2,) * hops, (2,) * hops, (1,) * (hops - 1))
+    for heads, branching in ((2, False), (3, True)):
+        architecture = parse_schedule(schedule, Defaults(heads=heads, head_dim=16))
+        found = best_plan(architecture, hops, sizes, branching=True)
+        assert found.hops == search(schedule, hops, True, branching)
+        without = best_plan(architecture, hops, sizes)
+        assert found == without if without.hops == hops else found.hops >= without.hops
+
+
+@pytest.mark.parametrize("full", [1, 2, 3])
+def test_a_branch_saves_a_full_layer(full: int) -> None:
+    """F full layers and a carry make F + 1 hops while one of the values is told apart by the heads; else F."""
+    architecture = parse_schedule(f"linear {full}*full", Defaults(heads=6, head_dim=16))
+    for few in (5, 6):
+        values = (7,) * (full - 1) + (few, 9)
+        sizes = TaskSizes((9, *(3 * value for value in values[:-1])), (*values[:-1], 27), (3,) * full)
+        found = best_plan(architecture, full + 1, sizes, branching=True)
+        assert (found.hops, found.construction) == ((full + 1, "U3") if few == 5 else (full, "C2"))
+        assert best_plan(architecture, full + 1, sizes).hops == full
 
 
 def replayed(plan: Plan, schedule: str) -> int:
@@ -280,6 +308,27 @@ SIZES = TaskSizes((5, 12), (4, 12), (3,))
         ("block", Move.RECALL, 1, "block holds no table: whether the last token shares a chunk with z_1 depends"),
         ("mamba[channels=12,state=5]", Move.RECALL, 1, None),
         ("mamba[channels=12,state=5,conv=4]", Move.RECALL, 1, "keys, queries and values of z_1 take 12 channels of 11"),
+        ("full[heads=5]", Move.BRANCH, 2, None),
+        ("full[heads=4]", Move.BRANCH, 2, "a look-up for each value and one more take 5 heads, there are 4"),
+        ("full[heads=6,kv_heads=2]", Move.BRANCH, 2, None),
+        ("full[heads=4,kv_heads=2]", Move.BRANCH, 2, "a look-up for each value and one more take 6 heads, there are 4"),
+        ("full[heads=10,kv_heads=2,value_dim=2]", Move.BRANCH, 2, None),
+        (
+            "full[heads=8,kv_heads=2,value_dim=2]",
+            Move.BRANCH,
+            2,
+            "a look-up for each value and one more take 16 heads, there are 8",
+        ),
+        ("full[heads=5,head_dim=7]", Move.BRANCH, 2, None),
+        (
+            "full[heads=5,head_dim=6]",
+            Move.BRANCH,
+            2,
+            "a code of 7 bits for addresses of two functions is wider than head_dim 6",
+        ),
+        ("full[heads=6]", Move.BRANCH, 1, None),
+        ("full[heads=5]", Move.BRANCH, 1, "a look-up for each value and one more take 6 heads, there are 5"),
+        ("mla", Move.BRANCH, 2, "mla makes no look-ups at once here: heads that ask for different addresses"),
         ("full", Move.CARRY, 0, "full has no built carry"),
         ("conv[channels=3,kernel=2]", Move.CARRY, 0, None),
         ("conv[channels=2,kernel=2]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value channels"),
@@ -322,6 +371,8 @@ def test_a_fixed_decay_limits_a_recall(heads: int, held: int) -> None:
 def of_name(name: str) -> MixerSpec:
     """A mixer of the table, with what must be given."""
     given = {key: 8 for key, rule in ROWS[name].keys.items() if rule is None}
+    if name == "full":
+        given["heads"] = 3  # a branch takes one for each of two values, and one more
     text = ",".join(f"{key}={value}" for key, value in given.items())
     ((spec,),) = [layer.mixers for layer in stack(f"{name}[{text}]" if text else name).layers]
     return spec

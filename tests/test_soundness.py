@@ -191,13 +191,44 @@ def test_nothing_is_both_built_and_certified_impossible(hops: int, at_least: int
     for entry in GRID:
         architecture = stack(*entry)
         for sizes in small_sizes(hops, entry[2]):
-            plan = best_plan(architecture, hops, sizes, packed=True)
+            plan = best_plan(architecture, hops, sizes, packed=True, branching=True)
             if plan.hops == hops:
                 assert certified(architecture, sizes) is None, (entry, sizes)
                 built += 1
                 recalled += plan.construction == "C3"
     assert built > at_least
     assert recalled > 30  # where one stack has possible and impossible sizes
+
+
+BRANCHING = [
+    ("full", 1),
+    ("conv[channels=4,kernel=2] full", 2),
+    ("linear full", 2),
+    ("2*full", 2),
+    ("2*linear full", 3),
+    ("window full linear full", 3),
+    ("3*full", 3),
+]
+
+
+@pytest.mark.parametrize("heads", [3, 4, 9])
+@pytest.mark.parametrize(("schedule", "hops"), BRANCHING)
+def test_no_branch_is_certified_impossible(schedule: str, hops: int, heads: int) -> None:
+    """One layer with many heads makes two hops, of narrow heads and few bits, at sizes that no theorem excludes."""
+    branched = 0
+    for bits in (1, 4):
+        architecture = stack(schedule, heads, 10, bits)
+        for sizes in small_sizes(hops, 10):
+            plan = best_plan(architecture, hops, sizes, packed=True, branching=True)
+            if plan.hops == hops and plan.construction == "U3":
+                assert certified(architecture, sizes) is None, sizes
+                branched += 1
+        certificate = prove(architecture, hops).certificate
+        if hops > 1:
+            assert certificate is not None
+            sizes = TaskSizes(certificate.domains, certificate.values, certificate.n)
+            assert best_plan(architecture, hops, sizes, packed=True, branching=True).hops < hops
+    assert branched > 0
 
 
 @pytest.mark.parametrize(
@@ -233,7 +264,7 @@ def test_certificates_are_found_wherever_the_theorems_speak_and_nothing_is_built
         certificate = verdict.certificate
         if certificate is not None:
             sizes = TaskSizes(certificate.domains, certificate.values, certificate.n)
-            assert best_plan(architecture, hops, sizes, packed=True).hops < hops, entry
+            assert best_plan(architecture, hops, sizes, packed=True, branching=True).hops < hops, entry
             certificates += 1
     assert certificates > 15
 

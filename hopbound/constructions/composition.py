@@ -1,4 +1,4 @@
-r"""C1, C2, C3: weights that make L hops of sequential function composition (arXiv 2602.01763), for any L and sizes.
+r"""C1, C2, C3, U3: weights that make L hops of sequential function composition (arXiv 2602.01763), for any L and sizes.
 
 `claims.py` plans which layer makes which move; here each move becomes weights:
 
@@ -6,11 +6,13 @@ r"""C1, C2, C3: weights that make L hops of sequential function composition (arX
 - *look ahead* (full layer): the token of z_0 looks up i_1, whose address it knows;
 - *carry* (bounded layer): `carry.py`;
 - *recall*: by a recurrence `recall.py`, by a window or a cache of recent tokens the exact look-up;
-- *packed recall*: by a recurrence with several entries in a row of its state, `packing.py`.
+- *packed recall*: by a recurrence with several entries in a row of its state, `packing.py`;
+- *branch* (full layer with many heads): two look-ups in one layer, `branching.py`.
 
 **C1** (L + 1 full layers): fetch z_0, then L look-ups. **C2** (L full layers and one bounded layer): a carry in place
 of the fetch, before the first full layer or, after a look-ahead, between the first two. **C3** (L - 1 full layers and
-two bounded ones before the first): carry, recall of z_1 from a state that holds it, then look-ups.
+two bounded ones before the first): carry, recall of z_1 from a state that holds it, then look-ups. **U3**: any of them
+with a branch, which saves a full layer where M_l is less than the number of heads.
 
 *Why it is exact.* A move writes raw digits to coordinates of its own; the layer's position-wise map restores ±1
 (`lookup.write_clean`), so errors do not add up from hop to hop. The answer is read from the raw digits of i_L: the
@@ -27,6 +29,7 @@ import torch
 
 from hopbound.architecture import Architecture
 from hopbound.claims import Move, Plan, Step, TaskSizes, plan_or_refuse
+from hopbound.constructions.branching import Branch, branch_of, write_branch, write_choice
 from hopbound.constructions.carry import write_carry
 from hopbound.constructions.construction import Built, Example
 from hopbound.constructions.directions import Directions
@@ -95,6 +98,21 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             fits=False,
         ),
     ),
+    "U3": (
+        Example(
+            schedule="linear[heads=1,head_dim=24] full[heads=3,head_dim=24]",
+            task="composition[hops=2,m=4,n=2/,values=2/]",
+        ),
+        Example(
+            schedule="conv[channels=24,kernel=2] full[heads=9,kv_heads=3,head_dim=24] full[heads=1,head_dim=24]",
+            task="composition[hops=3,m=200,n=5/7,values=8/100]",
+        ),
+        Example(
+            schedule="linear[heads=1,head_dim=24] full[heads=2,head_dim=24]",
+            task="composition[hops=2,m=4,n=2/,values=2/]",
+            fits=False,
+        ),
+    ),
 }
 
 
@@ -112,7 +130,8 @@ def build_composition(
         architecture: the stack.
         task: hard order, the query in one token.
         dtype: of the weights; every weight is exact in bfloat16.
-        overfill: let a recall hold more addresses than fit (it will fail: for demonstrations).
+        overfill: let a recall hold more addresses than fit, a branch leave values out (it will fail: for
+            demonstrations).
 
     Raises:
         InputError: the task's layout has no construction; the stack makes fewer hops; the sizes do not fit.
@@ -120,7 +139,7 @@ def build_composition(
     if task.order != "hard" or task.query != "one":
         raise InputError("task", f"order={task.order} query={task.query}", "order=hard query=one")
     sizes = task_sizes(task)
-    plan = plan_or_refuse(architecture, sizes, overfill=overfill, packed=True)
+    plan = plan_or_refuse(architecture, sizes, overfill=overfill, packed=True, branching=True)
     packing = _packing(architecture, sizes, plan)
     directions = _directions(architecture, sizes, plan, packing)
     config = DecoderConfig(
@@ -130,7 +149,8 @@ def build_composition(
         answers=task.answers,
         width=directions.width,
         hidden=tuple(
-            _hidden_units(directions, sizes, plan, packing, layer) for layer in range(len(architecture.layers))
+            _hidden_units(architecture, directions, sizes, plan, packing, layer)
+            for layer in range(len(architecture.layers))
         ),
         activation="relu",
         norm="none",
@@ -146,7 +166,7 @@ def build_composition(
         for step in plan.steps:
             _write_move(decoder, directions, sizes, packing, step, task.prompt_length)
         for layer in range(len(architecture.layers)):
-            _write_map(decoder, directions, sizes, plan, packing, layer)
+            _write_map(decoder, architecture, directions, sizes, plan, packing, layer)
     return BuiltComposition(
         decoder=decoder.to(dtype).eval().requires_grad_(False),
         construction=plan.construction,
@@ -186,6 +206,8 @@ def _directions(architecture: Architecture, sizes: TaskSizes, plan: Plan, packin
         directions.add(f"raw {name}", sizes.value_bits(step.hop))
         if step.hop < hops or step.move is Move.LOOK_AHEAD:
             directions.add(name, sizes.value_bits(step.hop))
+        if step.move is Move.BRANCH:
+            branch_of(architecture.layers[step.layer].mixers[step.mixer], sizes, step.hop).add_to(directions)
         keys = 0
         if step.move is Move.RECALL and architecture.layers[step.layer].mixers[step.mixer].name in MEMORIES:
             keys = sizes.domains[0]
@@ -208,8 +230,9 @@ def _name(step: Step) -> str:
 
 
 def _is_cleaned(step: Step, hops: int) -> bool:
-    """Whether raw digits are made ±1 again; what is unpacked is so from the first."""
-    return step.move is Move.LOOK_AHEAD or (step.hop < hops and step.move is not Move.RECALL_PACKED)
+    """Whether raw digits are made ±1 again; what is unpacked or chosen is so from the first."""
+    exact = step.move in (Move.RECALL_PACKED, Move.BRANCH)
+    return step.move is Move.LOOK_AHEAD or (step.hop < hops and not exact)
 
 
 def _known_at_start(directions: Directions, sizes: TaskSizes, hop: int) -> range:
@@ -281,6 +304,9 @@ def _write_move(
             writers=packing.writers,
         )
         return
+    if step.move is Move.BRANCH:
+        write_branch(mixer, directions, branch_of(mixer.spec, sizes, step.hop), length)
+        return
     value_key = directions.low("address value", sizes.value_bits(step.hop - 1)) if step.hop else range(0)
     if step.move is Move.FETCH:
         tag, compared, stored = 0, [], _known_at_start(directions, sizes, step.hop)
@@ -312,17 +338,38 @@ def _precedes_memory(directions: Directions, plan: Plan, layer: int) -> bool:
     return recalls and "key" in directions.spans
 
 
-def _hidden_units(directions: Directions, sizes: TaskSizes, plan: Plan, packing: Packing | None, layer: int) -> int:
+def _branches_in(architecture: Architecture, sizes: TaskSizes, plan: Plan, layer: int) -> list[Branch]:
+    return [
+        branch_of(architecture.layers[layer].mixers[step.mixer], sizes, step.hop)
+        for step in plan.steps
+        if step.layer == layer and step.move is Move.BRANCH
+    ]
+
+
+def _hidden_units(
+    architecture: Architecture,
+    directions: Directions,
+    sizes: TaskSizes,
+    plan: Plan,
+    packing: Packing | None,
+    layer: int,
+) -> int:
     units = sum(2 * sizes.value_bits(step.hop) for step in _cleaned_in(plan, layer, sizes.hops))
     if _precedes_memory(directions, plan, layer):
         units += 2 * sizes.domains[0] if packing is None else packing.key_units + packing.query_units
     if packing is not None and _moves_in(plan, layer, Move.RECALL_PACKED):
         units += packing.read_units
-    return units
+    return units + sum(branch.units for branch in _branches_in(architecture, sizes, plan, layer))
 
 
 def _write_map(
-    decoder: Decoder, directions: Directions, sizes: TaskSizes, plan: Plan, packing: Packing | None, layer: int
+    decoder: Decoder,
+    architecture: Architecture,
+    directions: Directions,
+    sizes: TaskSizes,
+    plan: Plan,
+    packing: Packing | None,
+    layer: int,
 ) -> None:
     pointwise = decoder.each_block()[layer].pointwise
     if pointwise is None:
@@ -335,6 +382,9 @@ def _write_map(
         write_clean(rise, rise_bias, fall, pointwise.fall.bias, raw, clean)
         unit += 2 * len(raw)
     weights = Weights(rise, rise_bias, fall, pointwise.fall.bias)
+    for branch in _branches_in(architecture, sizes, plan, layer):
+        write_choice(unit, weights, directions, branch)
+        unit += branch.units
     if packing is not None and _moves_in(plan, layer, Move.RECALL_PACKED):
         target = directions["i_1" if sizes.hops > 1 else "raw i_1"]
         read, slot = directions["raw packed"], directions["wanted slot"]

@@ -42,9 +42,12 @@ CONSTRUCTIONS: tuple[Construction, ...] = (
 )
 
 
+# Where the planner's constructions are proved, if not beside the others.
+_PROVED = {"U3": "hopbound/constructions/branching.py"}
+
 # What each construction is shown on, those of the planner first: name, theorem, example.
 EXAMPLES: tuple[tuple[str, str, Example], ...] = (
-    *((name, "docs/theory.md", one) for name, examples in COMPOSITION.items() for one in examples),
+    *((name, _PROVED.get(name, "docs/theory.md"), one) for name, examples in COMPOSITION.items() for one in examples),
     *((each.name, each.source, one) for each in CONSTRUCTIONS for one in each.examples),
 )
 

@@ -191,7 +191,7 @@ def _moves_to(hop: int) -> tuple[Move, ...]:
         return (Move.FETCH, Move.CARRY)
     if hop > 1:
         return (Move.LOOK_UP,)
-    return tuple(move for move in Move if move is not Move.RECALL_PACKED)  # its table speaks of m and M_1: not apart
+    return tuple(move for move in Move if move.is_common)  # others speak of m and M_1, or M_1 and M_2: not apart
 
 
 def _joined(before: _Choice, choice: _Choice) -> _Choice:
