@@ -125,7 +125,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("bound full --hops 2 --kernel 0", "kernel", "0"),
         ("hierarchy --bits 0", "bits", "0"),
         ("bound full --hops 2 --sizes big", "--sizes", "'big'"),
-        (f"{BUILD} --dtype float16", "--dtype", "'float16'"),
+        (f"{BUILD} --dtype float8", "--dtype", "'float8'"),
         ("bound full --hops 1.5", "--hops", "1.5"),
         ('build "3*full" --hops 2 --m two --n 4', "--m", "two"),
         ('break "4*linear" --max-prompts 1', "--max-prompts", "got 1"),
