@@ -298,7 +298,7 @@ def test_the_table_of_tasks() -> None:
 def shown_constructions() -> list[list[str]]:
     match = refresh().RUNS.search(text_of(ROOT / "docs" / "constructions.md"))
     assert match is not None
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in match[2].splitlines()[2:]]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in match[2].splitlines()[2:]]
 
 
 def test_the_table_of_constructions_names_every_example() -> None:
