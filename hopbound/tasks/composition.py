@@ -37,7 +37,7 @@ A worked example, L = 2, m = 2, n_1 = 2, the paper's sizes: `D = M = (2, 4)`. Ta
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Literal, Self, cast, final, get_args
 
 import numpy as np
@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
+from hopbound.tasks.sizes import made_in_pairs
 from hopbound.tasks.task import AnswerFunction, Batch, Task, instance_digits
 
 Order = Literal["hard", "easy"]
@@ -55,7 +56,6 @@ ADVERSARIAL_FAMILIES = ("permutation", "constant", "near-collision", "identity")
 
 _QUERY = -1  # the "function number" of w, as the theory numbers its owner
 _ASK = -2  # and of the token that asks, in the easy order
-_CHUNK_TOKENS = 2**21  # adversarial tokens made at a time: bounds the temporaries, not the result
 
 
 @dataclass(frozen=True)
@@ -270,14 +270,7 @@ class FunctionComposition(Task):
         Raises:
             InputError: seed or range are not valid (see `hopbound.tasks.stream`).
         """
-        stream.check_range(start, count)
-        prompts = np.empty((count, self.prompt_length), dtype=np.int64)
-        end = start + count
-        step = 2 * max(1, _CHUNK_TOKENS // (2 * self.prompt_length))
-        for low in range(start - start % 2, end, step):
-            high = min(low + step, end + end % 2)
-            first, last = max(low, start), min(high, end)
-            prompts[first - start : last - start] = self._adversarial_pairs(seed, low, high)[first - low : last - low]
+        prompts = made_in_pairs(partial(self._adversarial_pairs, seed), self.prompt_length, start, count)
         return self._labelled(prompts)
 
     @staticmethod

@@ -17,17 +17,17 @@ A worked example with five symbols, the separator being 5 and bigrams unique:
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
-from hopbound.tasks.sizes import check_shape, check_tokens, check_whole, have_repeats, read_sizes
+from hopbound.tasks.sizes import SizedTask, check_shape, check_tokens, check_whole, have_repeats
 from hopbound.tasks.task import AnswerFunction, Batch, Task, instance_digits
 
 COPYING_FAMILIES = ("long repeat", "low symbols", "cycle", "uniform")
@@ -39,7 +39,7 @@ MOST_COUNTED = 2**20  # texts that are listed where their g-grams must be unique
 
 @final
 @dataclass(frozen=True)
-class Copying(Task):
+class Copying(SizedTask):
     """The next symbol of a copy (see the module's text).
 
     Args:
@@ -220,20 +220,6 @@ class Copying(Task):
         for length in range(max(2, self.unique + 1), min(self.length, 8)):
             if not self.unique or length - self.unique + 1 <= self.symbols**self.unique:
                 yield Copying(length, self.symbols, min(self.done, length - 1), self.unique)
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object with every size written out."""
-        sizes = {"length": self.length, "symbols": self.symbols, "done": self.done, "unique": self.unique}
-        return {"task": self.name, **sizes}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The task that `to_json` wrote.
-
-        Raises:
-            InputError: a key is missing or unknown, or a value does not fit.
-        """
-        return cls(**read_sizes(value, cls.name, ("length", "symbols", "done", "unique")))
 
     @property
     def _is_listed(self) -> bool:

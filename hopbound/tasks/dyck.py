@@ -17,28 +17,27 @@ With two kinds, ( ) and [ ], tokens 0 2 and 1 3: in `( [ ] (` the last bracket t
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, Self, final
+from functools import cached_property, partial
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
-from hopbound.tasks.independent import check_whole, read_sizes, sizes_of
+from hopbound.tasks.sizes import DRAWN_AT_ONCE, SizedTask, check_whole, made_in_pairs
 from hopbound.tasks.task import MAX_INSTANCE_NUMBER, AnswerFunction, Batch, Task
 
 ADVERSARIAL_FAMILIES = ("full depth", "long ago", "emptied", "one kind apart")
 """The families of `Dyck.adversarial`, in the order in which they take turns, two examples each."""
 MAX_LENGTH = 2**30
-_DRAWN_AT_ONCE = 2**21
 
 
 @final
 @dataclass(frozen=True)
-class Dyck(Task):
+class Dyck(SizedTask):
     """The innermost open bracket of a prefix (see the module's text).
 
     Args:
@@ -105,7 +104,7 @@ class Dyck(Task):
         """
         prompts = np.empty((count, self.length), dtype=np.int64)
         stream.check_range(start, count)
-        step = max(1, _DRAWN_AT_ONCE // self.length)
+        step = max(1, DRAWN_AT_ONCE // self.length)
         for done in range(0, count, step):
             drawn = self._drawn(seed, self.identity, split, start + done, min(step, count - done))
             prompts[done : done + len(drawn)] = self._walks(drawn % 2 == 1, drawn // 2)
@@ -141,13 +140,7 @@ class Dyck(Task):
         Raises:
             InputError: seed or range are not valid (see `hopbound.tasks.stream`).
         """
-        stream.check_range(start, count)
-        prompts = np.empty((count, self.length), dtype=np.int64)
-        end, step = start + count, 2 * max(1, _DRAWN_AT_ONCE // (2 * self.length))
-        for low in range(start - start % 2, end, step):
-            high = min(low + step, end + end % 2)
-            first, last = max(low, start), min(high, end)
-            prompts[first - start : last - start] = self._adversarial_pairs(seed, low, high)[first - low : last - low]
+        prompts = made_in_pairs(partial(self._adversarial_pairs, seed), self.length, start, count)
         return self._labelled(prompts)
 
     @staticmethod
@@ -205,19 +198,6 @@ class Dyck(Task):
             "last kind": lambda prompts: prompts[:, -1] % self.kinds,
             "first kind": lambda prompts: prompts[:, 0] % self.kinds,
         }
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object with every size written out."""
-        return {"task": self.name, **sizes_of(self)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The task that `to_json` wrote.
-
-        Raises:
-            InputError: a key is missing or unknown, or a value does not fit.
-        """
-        return cls(**read_sizes(cls, value))
 
     def _labelled(self, prompts: NDArray[np.int64]) -> Batch:
         return Batch(prompts, self.oracle(prompts))

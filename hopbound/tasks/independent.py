@@ -7,24 +7,23 @@ do not meet, so that a token says what it is.
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, ClassVar, Self, cast
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
-from hopbound.tasks.task import Batch, Task, instance_digits
+from hopbound.tasks.sizes import SizedTask, check_shape, made_in_pairs
+from hopbound.tasks.task import Batch, instance_digits
 
 Stretch = tuple[str, int, int, int]
 """A part of a prompt: its name, how many tokens it has, their least value, how many values they have."""
 
-_DRAWN_AT_ONCE = 2**21  # adversarial tokens made at a time: bounds the temporaries, not the result
 
-
-class IndependentTokens(Task):
+class IndependentTokens(SizedTask):
     """A task whose prompts are all sequences of tokens from given ranges. Subclasses have sizes as their fields."""
 
     families: ClassVar[Sequence[str]]
@@ -106,13 +105,7 @@ class IndependentTokens(Task):
         Raises:
             InputError: seed or range are not valid (see `hopbound.tasks.stream`).
         """
-        stream.check_range(start, count)
-        prompts = np.empty((count, self.prompt_length), dtype=np.int64)
-        end, step = start + count, 2 * max(1, _DRAWN_AT_ONCE // (2 * self.prompt_length))
-        for low in range(start - start % 2, end, step):
-            high = min(low + step, end + end % 2)
-            first, last = max(low, start), min(high, end)
-            prompts[first - start : last - start] = self._adversarial_pairs(seed, low, high)[first - low : last - low]
+        prompts = made_in_pairs(partial(self._adversarial_pairs, seed), self.prompt_length, start, count)
         return self._labelled(prompts)
 
     def adversarial_family(self, number: int) -> str:
@@ -140,28 +133,13 @@ class IndependentTokens(Task):
             if keep.any():
                 yield np.stack([batch.prompts, changed], axis=1)[keep]
 
-    def to_json(self) -> dict[str, object]:
-        """A JSON object with every size written out."""
-        return {"task": self.name, **sizes_of(self)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The task that `to_json` wrote.
-
-        Raises:
-            InputError: a key is missing or unknown, or a value does not fit.
-        """
-        return cls(**read_sizes(cls, value))
-
     def check_prompts(self, prompts: NDArray[np.int64]) -> None:
         """Refuse what are no prompts of this task.
 
         Raises:
             InputError: another shape or type, or a token out of its range.
         """
-        if prompts.dtype != np.int64 or prompts.ndim != 2 or prompts.shape[1] != self.prompt_length:
-            expected = f"int64 of shape (N, {self.prompt_length})"
-            raise InputError("prompts", (str(prompts.dtype), prompts.shape), expected)
+        check_shape(prompts, self.prompt_length)
         for name, _, least, values in self.stretches:
             part = prompts[:, self.span(name)]
             if part.size and not least <= part.min() <= part.max() < least + values:
@@ -189,32 +167,3 @@ class IndependentTokens(Task):
             if rows.any():
                 prompts[rows] = self.make_family(family, prompts[rows], numbers[rows])
         return prompts
-
-
-def sizes_of(task: Task) -> dict[str, object]:
-    """The sizes of a task whose fields are numbers and words, by name."""
-    return {field.name: getattr(task, field.name) for field in fields(cast(Any, task))}
-
-
-def read_sizes(kind: type[Task], value: Mapping[str, object]) -> dict[str, Any]:
-    """The sizes of a task from its JSON object; its constructor checks them.
-
-    Raises:
-        InputError: a key is missing or unknown, or it is another task's object.
-    """
-    sizes = [field.name for field in fields(cast(Any, kind))]
-    if set(value) != {"task", *sizes}:
-        raise InputError("task keys", sorted(value), f"exactly {', '.join(('task', *sizes))}")
-    if value["task"] != kind.name:
-        raise InputError("task", value["task"], kind.name)
-    return {size: value[size] for size in sizes}
-
-
-def check_whole(field: str, value: object, least: int, most: int) -> None:
-    """Refuse a size that is no whole number of a range.
-
-    Raises:
-        InputError: it is none.
-    """
-    if type(value) is not int or not least <= value <= most:
-        raise InputError(field, value, f"a whole number from {least} to {most}")

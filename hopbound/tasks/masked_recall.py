@@ -19,16 +19,16 @@ A worked example with two pairs, keys of two bits and a gap of two tokens:
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
-from hopbound.tasks.sizes import check_shape, check_tokens, check_whole, distinct, have_repeats, read_sizes
+from hopbound.tasks.sizes import SizedTask, check_shape, check_tokens, check_whole, distinct, have_repeats
 from hopbound.tasks.task import AnswerFunction, Batch, Task, instance_digits
 
 MASKED_FAMILIES = ("no mask", "all bits", "one bit", "first pair", "last pair", "echo")
@@ -39,7 +39,7 @@ MAX_GAP = 2**24
 
 @final
 @dataclass(frozen=True)
-class MaskedRecall(Task):
+class MaskedRecall(SizedTask):
     """Recall of a key that a far mask changes (see the module's text).
 
     Args:
@@ -236,19 +236,6 @@ class MaskedRecall(Task):
         for pairs in range(1, min(self.pairs, 4) + 1):
             if 2 * pairs + 2 < self.prompt_length:
                 yield MaskedRecall(pairs, self.bits, self.values)
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object with every size written out."""
-        return {"task": self.name, "pairs": self.pairs, "bits": self.bits, "values": self.values, "gap": self.gap}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The task that `to_json` wrote.
-
-        Raises:
-            InputError: a key is missing or unknown, or a value does not fit.
-        """
-        return cls(**read_sizes(value, cls.name, ("pairs", "bits", "values", "gap")))
 
     def _pairs(self, prompts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return prompts[:, self.first_key : -1 : 2], prompts[:, self.first_key + 1 : -1 : 2]

@@ -15,7 +15,8 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hopbound.tasks.independent import IndependentTokens, Stretch, check_whole
+from hopbound.tasks.independent import IndependentTokens, Stretch
+from hopbound.tasks.sizes import check_whole
 from hopbound.tasks.task import AnswerFunction, Task
 
 MAX_LENGTH = 2**30

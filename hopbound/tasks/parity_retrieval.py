@@ -21,8 +21,9 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from hopbound.tasks.independent import IndependentTokens, Stretch, check_whole
+from hopbound.tasks.independent import IndependentTokens, Stretch
 from hopbound.tasks.parity import MAX_LENGTH
+from hopbound.tasks.sizes import check_whole
 from hopbound.tasks.task import AnswerFunction, Task
 
 

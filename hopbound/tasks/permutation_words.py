@@ -37,7 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
-from hopbound.tasks.independent import IndependentTokens, Stretch, check_whole
+from hopbound.tasks.independent import IndependentTokens, Stretch
+from hopbound.tasks.sizes import check_whole
 from hopbound.tasks.task import AnswerFunction, Task
 
 Letters = Literal["transpositions", "symmetric", "alternating", "cyclic"]

@@ -18,16 +18,16 @@ not a key: no prompt of this task may ask for the key 1 here.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
-from hopbound.tasks.sizes import check_shape, check_tokens, check_whole, distinct, have_repeats, read_sizes
+from hopbound.tasks.sizes import SizedTask, check_shape, check_tokens, check_whole, distinct, have_repeats
 from hopbound.tasks.task import AnswerFunction, Batch, Task, instance_digits
 
 RECALL_FAMILIES = ("permutation", "near keys", "first pair", "last pair", "echo")
@@ -40,7 +40,7 @@ _ROWS_AT_ONCE = 2**21  # tokens of adversarial prompts made at a time
 
 @final
 @dataclass(frozen=True)
-class Recall(Task):
+class Recall(SizedTask):
     """Associative recall of one key (see the module's text).
 
     Args:
@@ -241,19 +241,6 @@ class Recall(Task):
         """Fewer pairs with as many keys and values."""
         for pairs in range(1, min(self.pairs, 5)):
             yield Recall(pairs, self.keys, self.values)
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object with every size written out."""
-        return {"task": self.name, "pairs": self.pairs, "keys": self.keys, "values": self.values}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The task that `to_json` wrote.
-
-        Raises:
-            InputError: a key is missing or unknown, or a value does not fit.
-        """
-        return cls(**read_sizes(value, cls.name, ("pairs", "keys", "values")))
 
     def _ranges(self) -> NDArray[np.int64]:
         """Ranges of an instance's choices: of each key among those left, of each value, of the pair that is asked."""

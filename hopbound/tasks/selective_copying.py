@@ -17,16 +17,16 @@ The symbols are 5, 7, 4, 6; the one with two before it is the token 4, the first
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
-from hopbound.tasks.sizes import check_shape, check_whole, read_sizes
+from hopbound.tasks.sizes import SizedTask, check_shape, check_whole
 from hopbound.tasks.task import AnswerFunction, Batch, Task, instance_digits
 
 SELECTIVE_FAMILIES = ("dense", "sparse", "crowded far", "first recent", "last recent")
@@ -37,7 +37,7 @@ MAX_TOKENS = 2**24
 
 @final
 @dataclass(frozen=True)
-class SelectiveCopying(Task):
+class SelectiveCopying(SizedTask):
     """The j-th symbol among noise (see the module's text).
 
     Args:
@@ -240,20 +240,6 @@ class SelectiveCopying(Task):
         for tokens in range(1, min(self.tokens, 7)):
             recent = min(self.recent, max(1, tokens // 2))
             yield SelectiveCopying(tokens - recent, recent, self.symbols, self.noise)
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object with every size written out."""
-        sizes = {"far": self.far, "recent": self.recent, "symbols": self.symbols, "noise": self.noise}
-        return {"task": self.name, **sizes}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The task that `to_json` wrote.
-
-        Raises:
-            InputError: a key is missing or unknown, or a value does not fit.
-        """
-        return cls(**read_sizes(value, cls.name, ("far", "recent", "symbols", "noise")))
 
     @property
     def _tokens_text(self) -> str:

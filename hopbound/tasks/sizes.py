@@ -1,14 +1,68 @@
-"""What tasks with whole-number sizes share: checks of sizes and prompts, JSON, distinct numbers from a stream."""
+"""What tasks share: JSON of their sizes, checks of sizes and prompts, examples in pairs, distinct numbers."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
+from hopbound.tasks import stream
+from hopbound.tasks.task import Task
 
 _SHUFFLED_AT_ONCE = 2**22  # entries of the decks that are held at a time
+DRAWN_AT_ONCE = 2**21  # tokens that are made at a time: bounds the temporaries, not the result
+
+
+class SizedTask(Task):
+    """A task whose fields are its sizes, numbers and words, which its constructor checks."""
+
+    def to_json(self) -> dict[str, object]:
+        """A JSON object with every size written out."""
+        return {"task": self.name, **{size: getattr(self, size) for size in self._sizes()}}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """The task that `to_json` wrote.
+
+        Raises:
+            InputError: a key is missing or unknown, or a value does not fit.
+        """
+        sizes = cls._sizes()
+        if set(value) != {"task", *sizes}:
+            raise InputError("task keys", sorted(value), f"exactly {', '.join(('task', *sizes))}")
+        if value["task"] != cls.name:
+            raise InputError("task", value["task"], cls.name)
+        return cls(**{size: value[size] for size in sizes})
+
+    @classmethod
+    def _sizes(cls) -> list[str]:
+        return [field.name for field in fields(cast(Any, cls))]
+
+
+def made_in_pairs(
+    make: Callable[[int, int], NDArray[np.int64]], length: int, start: int, count: int
+) -> NDArray[np.int64]:
+    """Prompts [count, length] of the examples from `start` on, of which 2i and 2i + 1 are made together.
+
+    Args:
+        make: the prompts number low .. high - 1, for even low and high.
+        length: tokens of a prompt.
+        start: number of the first example.
+        count: how many.
+
+    Raises:
+        InputError: the range is not valid (see `hopbound.tasks.stream`).
+    """
+    stream.check_range(start, count)
+    prompts = np.empty((count, length), dtype=np.int64)
+    end, step = start + count, 2 * max(1, DRAWN_AT_ONCE // (2 * length))
+    for low in range(start - start % 2, end, step):
+        high = min(low + step, end + end % 2)
+        first, last = max(low, start), min(high, end)
+        prompts[first - start : last - start] = make(low, high)[first - low : last - low]
+    return prompts
 
 
 def check_whole(field: str, value: object, least: int, most: int) -> None:
@@ -39,20 +93,6 @@ def check_tokens(field: str, tokens: NDArray[np.int64], count: int, first: int =
     """
     if tokens.size and not (tokens.min() >= first and tokens.max() < first + count):
         raise InputError(field, f"{tokens.min()} to {tokens.max()}", f"values from {first}, below {first + count}")
-
-
-def read_sizes(value: Mapping[str, object], task: str, names: Sequence[str]) -> dict[str, Any]:
-    """The sizes in a JSON object that holds exactly these and the task's name; their values are not checked.
-
-    Raises:
-        InputError: a key is missing or unknown, or it is another task.
-    """
-    keys = ("task", *names)
-    if set(value) != set(keys):
-        raise InputError("task keys", sorted(value), f"exactly {', '.join(keys)}")
-    if value["task"] != task:
-        raise InputError("task", value["task"], task)
-    return {name: value[name] for name in names}
 
 
 def distinct(choices: NDArray[np.int64], count: int) -> NDArray[np.int64]:

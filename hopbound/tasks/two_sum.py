@@ -18,15 +18,16 @@ Uniform prompts would nearly all have the same answer: 0 where M is much larger 
 half of the examples get the partner planted at one uniform place, and the others none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self, cast, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
+from hopbound.tasks.sizes import SizedTask, check_shape
 from hopbound.tasks.task import AnswerFunction, Batch, Task, instance_digits
 
 TWO_SUM_FAMILIES = ("off by one", "one digit off", "zeros", "first place", "last place", "duplicates", "itself")
@@ -39,7 +40,7 @@ _PLACES_CHANGED = 4  # of each instance, by `changes`
 
 @final
 @dataclass(frozen=True)
-class TwoSum(Task):
+class TwoSum(SizedTask):
     """2-Sum with the last token (see the module's text).
 
     Args:
@@ -235,27 +236,8 @@ class TwoSum(Task):
             "low digits": lambda prompts: low(prompts).astype(np.int64),
         }
 
-    def to_json(self) -> dict[str, object]:
-        """A JSON object with every size written out."""
-        return {"task": self.name, "n": self.n, "modulus": self.modulus}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The task that `to_json` wrote.
-
-        Raises:
-            InputError: a key is missing or unknown, or a value does not fit.
-        """
-        keys = ("task", "n", "modulus")
-        if set(value) != set(keys):
-            raise InputError("task keys", sorted(value), f"exactly {', '.join(keys)}")
-        if value["task"] != cls.name:
-            raise InputError("task", value["task"], cls.name)
-        return cls(n=cast(int, value["n"]), modulus=cast(int, value["modulus"]))  # the constructor checks both
-
     def _check(self, prompts: NDArray[np.int64]) -> None:
-        if prompts.dtype != np.int64 or prompts.ndim != 2 or prompts.shape[1] != self.n:
-            raise InputError("prompts", (str(prompts.dtype), prompts.shape), f"int64 of shape (N, {self.n})")
+        check_shape(prompts, self.n)
         if prompts.size and not 0 <= prompts.min() <= prompts.max() < self.modulus:
             raise InputError("prompts", f"{prompts.min()} to {prompts.max()}", f"numbers from 0, below {self.modulus}")
 

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbound.errors import InputError
-from hopbound.tasks import ADVERSARIAL_FAMILIES, FunctionAnswerer, FunctionComposition, Parts, accuracy, composition
+from hopbound.tasks import (
+    ADVERSARIAL_FAMILIES,
+    FunctionAnswerer,
+    FunctionComposition,
+    Parts,
+    accuracy,
+    composition,
+    sizes,
+)
 from hopbound.tasks.composition import Order, Query
 
 SIZES: list[tuple[int, int, tuple[int, ...], tuple[int, ...] | None]] = [
@@ -256,7 +264,7 @@ def test_adversarial_bytes_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPa
     for size in (1, 3, 60):
         parts = [task.adversarial(4, start, min(size, 1060 - start)).prompts for start in range(1000, 1060, size)]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
-    monkeypatch.setattr(composition, "_CHUNK_TOKENS", 5 * task.prompt_length)
+    monkeypatch.setattr(sizes, "DRAWN_AT_ONCE", 5 * task.prompt_length)
     np.testing.assert_array_equal(task.adversarial(4, 1001, 59).prompts, whole[1:])
     assert len(task.adversarial(4, 3, 0)) == 0
 
