@@ -1,6 +1,7 @@
-"""What constructions for single tasks share: a decoder with codes and no weights, layers that fit, their maps."""
+"""What constructions for single tasks share: the config of a decoder without weights, layers that fit, their maps."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -15,28 +16,28 @@ from hopbound.moves import Code, Limits, Move, limits
 from hopbound.tasks import Task
 
 
-def blank(
+def plain_config(
     architecture: Architecture,
     task: Task,
     directions: Directions,
     *,
-    tokens: Sequence[DigitField],
-    positions: PositionCode,
-    answer: range,
-    hidden: Mapping[int, int],
-) -> Decoder:
-    """A decoder without norms whose weights are all zero.
+    tokens: TokenCode | None = None,
+    positions: PositionCode | None = None,
+    answer: range | None = None,
+    hidden: Mapping[int, int] = MappingProxyType({}),
+) -> DecoderConfig:
+    """The config of a decoder that is written by hand: no norms, ReLU maps, scores as they are.
 
     Args:
         architecture: the stack.
-        task: what it is for; its answers are read as binary digits.
+        task: what it is for.
         directions: of the residual stream.
-        tokens: digits of the tokens.
-        positions: the rule of the positions.
-        answer: columns of the last token that hold the answer's digits.
+        tokens: the rule of the tokens; None: a table.
+        positions: the rule of the positions; None: it knows none.
+        answer: columns of the last token that hold the answer's binary digits; None: a table reads it.
         hidden: units of the map after a layer; none where a layer is not named.
     """
-    config = DecoderConfig(
+    return DecoderConfig(
         schedule=str(architecture),
         precisions=architecture.precisions,
         vocabulary=task.vocabulary_size,
@@ -46,11 +47,10 @@ def blank(
         activation="relu",
         norm="none",
         scores="one",
-        tokens=TokenCode(tuple(tokens)),
+        tokens=tokens,
         positions=positions,
-        readout=ReadoutCode(DigitField(answer.start, 1, task.answers, len(answer))),
+        readout=None if answer is None else ReadoutCode(DigitField(answer.start, 1, task.answers, len(answer))),
     )
-    return Decoder.zeros(config)
 
 
 def finished(

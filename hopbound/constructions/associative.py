@@ -21,7 +21,7 @@ from typing import ClassVar
 import torch
 
 from hopbound.architecture import Architecture, MixerSpec
-from hopbound.constructions.assembly import Place, blank, finished, first_exceeded, map_of, pair_of_layers
+from hopbound.constructions.assembly import Place, finished, first_exceeded, map_of, pair_of_layers, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.gather import write_gather
 from hopbound.constructions.induction import (
@@ -33,7 +33,7 @@ from hopbound.constructions.induction import (
 )
 from hopbound.constructions.memory import MEMORIES, Table, write_memory
 from hopbound.constructions.recall import write_one_hot
-from hopbound.decoder import PositionCode, SegmentCode
+from hopbound.decoder import Decoder, PositionCode, SegmentCode, TokenCode
 from hopbound.decoder.codes import bit_length
 from hopbound.moves import Code, Limits, Move, limits
 from hopbound.tasks import Recall, Task
@@ -114,15 +114,16 @@ class AssociativeMemory(Construction[Recall]):
                 SegmentCode(query.name, query.length, query.fields, (*query.constants, (asking, 1.0))),
             )
         )
-        decoder = blank(
+        config = plain_config(
             architecture,
             task,
             directions,
-            tokens=[token_field(directions)],
+            tokens=TokenCode((token_field(directions),)),
             positions=positions,
             answer=directions["raw answer"],
             hidden={first: 2 * task.keys},
         )
+        decoder = Decoder.zeros(config)
         blocks, own = decoder.each_block(), directions.low("token", digits)
         with torch.no_grad():
             write_gather(

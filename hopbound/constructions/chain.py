@@ -25,11 +25,13 @@ errors do not add up from thought to thought.
 2^(B + (L-1) q) answers, at most `MOST_ANSWERS`.
 """
 
+from dataclasses import replace
 from typing import ClassVar, final
 
 import torch
 
 from hopbound.architecture import Architecture
+from hopbound.constructions.assembly import finished, plain_config
 from hopbound.constructions.construction import Built, Construction, Example, Mode
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.layout import (
@@ -48,7 +50,7 @@ from hopbound.constructions.layout import (
     write_cut,
 )
 from hopbound.constructions.lookup import LookUp
-from hopbound.decoder import Decoder, DecoderConfig, DigitField, ReadoutCode, SegmentCode, signs
+from hopbound.decoder import Decoder, DigitField, ReadoutCode, SegmentCode, signs
 from hopbound.mixers import SoftmaxAttention
 from hopbound.tasks import FunctionComposition
 from hopbound.tasks.composition import Segment
@@ -104,28 +106,26 @@ class ChainOfThought(Construction[FunctionComposition]):
         layer = full_layers(architecture)[0]
         directions = _directions(task)
         jobs = _jobs(task, directions)
-        hidden = [0] * len(architecture.layers)
-        hidden[layer] = sum(Gates.units(len(source)) for source, _, _ in jobs)
         answers = 2 ** _answer_bits(task)
         queue = DigitField(directions["queue"].start, 2 ** start_bits(task), answers, len(directions["queue"]))
-        config = DecoderConfig(
-            schedule=str(architecture),
-            precisions=architecture.precisions,
-            vocabulary=max(task.vocabulary_size, answers),
-            answers=answers,
-            width=directions.width,
-            hidden=tuple(hidden),
-            activation="relu",
-            norm="none",
-            scores="one",
+        config = plain_config(
+            architecture,
+            task,
+            directions,
             tokens=token_code(task, directions, (queue,)),
             positions=position_code(
                 task, directions, lambda segment: _constants(task, directions, segment), _thoughts(task, directions)
             ),
+            hidden={layer: sum(Gates.units(len(source)) for source, _, _ in jobs)},
+        )
+        thinking = replace(
+            config,
+            vocabulary=max(task.vocabulary_size, answers),
+            answers=answers,
             readout=ReadoutCode(DigitField(directions["answer"].start, 1, answers, _answer_bits(task))),
             thoughts=task.hops,
         )
-        decoder = Decoder.zeros(config)
+        decoder = Decoder.zeros(thinking)
         block = decoder.each_block()[layer]
         mixer = block.each_mixer()[full_mixer(architecture, layer)[0]]
         assert isinstance(mixer, SoftmaxAttention)
@@ -142,12 +142,8 @@ class ChainOfThought(Construction[FunctionComposition]):
             gates = Gates(block.pointwise)
             for source, flag, target in jobs:
                 gates.let_through(source, directions[flag].start, target)
-        return Built(
-            decoder=decoder.to(dtype).eval().requires_grad_(False),
-            construction=self.name,
-            steps=tuple(f"layer {layer + 1} token {t + 1} i_{t}" for t in range(task.hops + 1)),
-            directions=directions,
-        )
+        steps = [f"layer {layer + 1} token {t + 1} i_{t}" for t in range(task.hops + 1)]
+        return finished(decoder, self.name, steps, directions, dtype)
 
 
 def _answer_bits(task: FunctionComposition) -> int:

@@ -29,6 +29,7 @@ import torch
 
 from hopbound.architecture import Architecture
 from hopbound.claims import Move, Plan, Step, TaskSizes, plan_or_refuse
+from hopbound.constructions.assembly import plain_config
 from hopbound.constructions.branching import Branch, branch_of, write_branch, write_choice
 from hopbound.constructions.carry import write_carry
 from hopbound.constructions.construction import Built, Example
@@ -39,10 +40,8 @@ from hopbound.constructions.packing import Packing, Weights
 from hopbound.constructions.recall import write_one_hot, write_recall
 from hopbound.decoder import (
     Decoder,
-    DecoderConfig,
     DigitField,
     PositionCode,
-    ReadoutCode,
     SegmentCode,
     TokenCode,
     signs,
@@ -142,24 +141,17 @@ def build_composition(
     plan = plan_or_refuse(architecture, sizes, overfill=overfill, packed=True, branching=True)
     packing = _packing(architecture, sizes, plan)
     directions = _directions(architecture, sizes, plan, packing)
-    config = DecoderConfig(
-        schedule=str(architecture),
-        precisions=architecture.precisions,
-        vocabulary=task.vocabulary_size,
-        answers=task.answers,
-        width=directions.width,
-        hidden=tuple(
-            _hidden_units(architecture, directions, sizes, plan, packing, layer)
-            for layer in range(len(architecture.layers))
-        ),
-        activation="relu",
-        norm="none",
-        scores="one",
+    config = plain_config(
+        architecture,
+        task,
+        directions,
         tokens=_token_code(sizes, directions),
         positions=_position_code(sizes, directions, packing),
-        readout=ReadoutCode(
-            DigitField(directions[f"raw i_{sizes.hops}"].start, 1, task.answers, sizes.value_bits(sizes.hops))
-        ),
+        answer=directions[f"raw i_{sizes.hops}"],
+        hidden={
+            layer: _hidden_units(architecture, directions, sizes, plan, packing, layer)
+            for layer in range(len(architecture.layers))
+        },
     )
     decoder = Decoder.zeros(config)
     with torch.no_grad():

@@ -26,19 +26,18 @@ import torch
 
 from hopbound.architecture import Architecture, MixerSpec
 from hopbound.architecture.sizes import GroupedState, MatrixState
+from hopbound.constructions.assembly import Place, finished, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.memory import HELD, LARGE, SURE
 from hopbound.constructions.reflections import is_delta_rule, key_rows, value_rows, write_strength
-from hopbound.decoder import Decoder, DecoderConfig, PointwiseMap
+from hopbound.decoder import Decoder, PointwiseMap
 from hopbound.mixers import GatedDeltaNet, Mixer
 from hopbound.mixers.delta import DeltaRecurrence
 from hopbound.mixers.deltaproduct import DeltaProduct
 from hopbound.mixers.kda import KimiDeltaAttention
 from hopbound.mixers.mamba2 import Mamba2
 from hopbound.tasks import Dyck
-
-Place = tuple[int, int]  # a layer, and a mixer in it
 
 
 class BracketStack(Construction[Dyck]):
@@ -104,24 +103,7 @@ class BracketStack(Construction[Dyck]):
             directions.add(name, size)
         for name, size in (("slot", task.depth), ("empty", 1), ("innermost", task.kinds)):
             directions.add(name, size)
-        hidden = [0] * len(architecture.layers)
-        hidden[counter] = task.depth + 3
-        decoder = Decoder.zeros(
-            DecoderConfig(
-                schedule=str(architecture),
-                precisions=architecture.precisions,
-                vocabulary=task.vocabulary_size,
-                answers=task.answers,
-                width=directions.width,
-                hidden=tuple(hidden),
-                activation="relu",
-                norm="none",
-                scores="one",
-                tokens=None,
-                positions=None,
-                readout=None,
-            )
-        )
+        decoder = Decoder.zeros(plain_config(architecture, task, directions, hidden={counter: task.depth + 3}))
         blocks = decoder.each_block()
         with torch.no_grad():
             _write_tables(decoder, directions, task)
@@ -132,12 +114,8 @@ class BracketStack(Construction[Dyck]):
             mixer = blocks[keeper].each_mixer()[keeping]
             assert isinstance(mixer, DeltaRecurrence | DeltaProduct)
             _write_stack(mixer, directions)
-        return Built(
-            decoder=decoder.to(dtype).eval().requires_grad_(False),
-            construction=self.name,
-            steps=(f"layer {counter + 1} counts the depth", f"layer {keeper + 1} keeps the openers"),
-            directions=directions,
-        )
+        steps = (f"layer {counter + 1} counts the depth", f"layer {keeper + 1} keeps the openers")
+        return finished(decoder, self.name, steps, directions, dtype)
 
 
 def _find(architecture: Architecture) -> tuple[Place, Place, MatrixState] | None:

@@ -32,13 +32,13 @@ import torch
 
 from hopbound.architecture import Architecture, MixerSpec
 from hopbound.architecture.sizes import MatrixState, WindowAttention
-from hopbound.constructions.assembly import Place, blank, finished, first_exceeded, map_of, pair_of_layers
+from hopbound.constructions.assembly import Place, finished, first_exceeded, map_of, pair_of_layers, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.hybrid_recall import window_refusal
 from hopbound.constructions.lookup import LookUp, write_lookup
 from hopbound.constructions.memory import Table, write_memory
-from hopbound.decoder import DigitField, PositionCode, SegmentCode
+from hopbound.decoder import Decoder, DigitField, PositionCode, SegmentCode, TokenCode
 from hopbound.decoder.codes import bit_length, signs
 from hopbound.moves import Code, Move, limits
 from hopbound.tasks import SelectiveCopying, Task
@@ -92,15 +92,16 @@ class HybridCopying(Construction[SelectiveCopying]):
         (first, counting), (second, asking) = found
         directions = _directions(task)
         number, answer = directions["number"], directions["raw answer"]
-        decoder = blank(
+        config = plain_config(
             architecture,
             task,
             directions,
-            tokens=_token_fields(task, directions),
+            tokens=TokenCode(tuple(_token_fields(task, directions))),
             positions=_positions(task, directions),
             answer=answer,
             hidden={first: task.tokens + 1},
         )
+        decoder = Decoder.zeros(config)
         counter = architecture.layers[first].mixers[counting]
         window = architecture.layers[second].mixers[asking]
         assert isinstance(window, WindowAttention)

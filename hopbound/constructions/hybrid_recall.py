@@ -24,17 +24,17 @@ import torch
 
 from hopbound.architecture import Architecture, MixerSpec
 from hopbound.architecture.sizes import MatrixState, WindowAttention
-from hopbound.constructions.assembly import Place, blank, finished, first_exceeded, map_of, pair_of_layers
+from hopbound.constructions.assembly import Place, finished, first_exceeded, map_of, pair_of_layers, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
 from hopbound.constructions.memory import Table, write_memory
-from hopbound.decoder import DigitField, PositionCode, SegmentCode
+from hopbound.constructions.reflections import DELTA_RULES, is_delta_rule
+from hopbound.decoder import Decoder, DigitField, PositionCode, SegmentCode, TokenCode
 from hopbound.decoder.codes import bit_length
 from hopbound.moves import Code, Move, limits
 from hopbound.tasks import MaskedRecall, Task
 
-OVERWRITING = ("delta", "deltaproduct", "gdn", "kda")
 COORDINATES = 2  # one for the mask, one for the key that came last
 
 
@@ -91,15 +91,16 @@ class HybridRecall(Construction[MaskedRecall]):
         raw, key, wanted = directions["raw"], directions["key"], directions["wanted key"]
         answer, own = directions["raw answer"], directions.low("token", task.bits)
         token = directions["token"]
-        decoder = blank(
+        config = plain_config(
             architecture,
             task,
             directions,
-            tokens=[DigitField(token.start, 1, 2 ** len(token), len(token))],
+            tokens=TokenCode((DigitField(token.start, 1, 2 ** len(token), len(token)),)),
             positions=_positions(task, directions),
             answer=answer,
             hidden={first: 4 * task.bits},
         )
+        decoder = Decoder.zeros(config)
         blocks = decoder.each_block()
         window = architecture.layers[second].mixers[asking]
         assert isinstance(window, WindowAttention)
@@ -131,8 +132,8 @@ class HybridRecall(Construction[MaskedRecall]):
         """The recurrence with so many key coordinates, and a window of so many tokens after it; or why not."""
 
         def holds(spec: MixerSpec) -> str | None:
-            if not isinstance(spec, MatrixState) or spec.name not in OVERWRITING:
-                return f"{spec.name} does not overwrite: {', '.join(OVERWRITING)} do"
+            if not isinstance(spec, MatrixState) or not is_delta_rule(spec):
+                return f"{spec.name} does not overwrite: {', '.join(DELTA_RULES)} do"
             if spec.head_dim < room:
                 return f"{spec.name} needs {room} key coordinates"
             return first_exceeded(limits(spec, Move.CARRY), {Code.VALUE: task.bits})

@@ -20,12 +20,12 @@ from typing import ClassVar
 import torch
 
 from hopbound.architecture import Architecture, MixerSpec
-from hopbound.constructions.assembly import Place, blank, finished, look_up_refusal, map_of, pair_of_layers
+from hopbound.constructions.assembly import Place, finished, look_up_refusal, map_of, pair_of_layers, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.gather import gather_room, write_gather
 from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
-from hopbound.decoder import DigitField, PositionCode, SegmentCode
+from hopbound.decoder import Decoder, DigitField, PositionCode, SegmentCode, TokenCode
 from hopbound.decoder.codes import bit_length
 from hopbound.tasks import Recall, Task
 
@@ -123,15 +123,16 @@ class Induction(Construction[Recall]):
         directions = pair_directions(task, digits)
         directions.add("key", digits)
         raw, clean, answer = directions["raw key"], directions["key"], directions["raw answer"]
-        decoder = blank(
+        config = plain_config(
             architecture,
             task,
             directions,
-            tokens=[token_field(directions)],
+            tokens=TokenCode((token_field(directions),)),
             positions=pair_positions(task, directions),
             answer=answer,
             hidden={first: 2 * digits},
         )
+        decoder = Decoder.zeros(config)
         blocks, asked = decoder.each_block(), directions.low("token", digits)
         with torch.no_grad():
             write_gather(

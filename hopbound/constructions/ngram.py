@@ -22,12 +22,12 @@ from typing import ClassVar
 import torch
 
 from hopbound.architecture import Architecture, MixerSpec
-from hopbound.constructions.assembly import Place, blank, finished, look_up_refusal, map_of, pair_of_layers
+from hopbound.constructions.assembly import Place, finished, look_up_refusal, map_of, pair_of_layers, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.gather import gather_room, write_gather
 from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
-from hopbound.decoder import DigitField, PositionCode, SegmentCode
+from hopbound.decoder import Decoder, DigitField, PositionCode, SegmentCode, TokenCode
 from hopbound.decoder.codes import bit_length
 from hopbound.tasks import Copying, Task
 
@@ -95,15 +95,16 @@ class NGramCopying(Construction[Copying]):
         directions = _directions(task, gram)
         token, raw, clean, answer = (directions[name] for name in ("token", "raw before", "before", "raw answer"))
         bits = len(token)
-        decoder = blank(
+        config = plain_config(
             architecture,
             task,
             directions,
-            tokens=[DigitField(token.start, 1, 2**bits, bits)],
+            tokens=TokenCode((DigitField(token.start, 1, 2**bits, bits),)),
             positions=_positions(task, directions, gram),
             answer=answer,
             hidden={first: 2 * len(raw)},
         )
+        decoder = Decoder.zeros(config)
         blocks = decoder.each_block()
         with torch.no_grad():
             write_gather(

@@ -21,6 +21,7 @@ any fixed depth recognise parity at every length (arXiv 2411.12537, Theorem 1).
 import torch
 
 from hopbound.architecture import Architecture
+from hopbound.constructions.assembly import finished, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.memory import LARGE
@@ -31,7 +32,7 @@ from hopbound.constructions.reflections import (
     value_rows,
     write_strength,
 )
-from hopbound.decoder import Decoder, DecoderConfig, DigitField, ReadoutCode
+from hopbound.decoder import Decoder
 from hopbound.mixers.delta import DeltaRecurrence
 from hopbound.mixers.deltaproduct import DeltaProduct
 from hopbound.tasks import Parity
@@ -69,7 +70,7 @@ class ParityByReflection(Construction[Parity]):
         layer, place, _ = found
         directions = Directions()
         (one,), (bit,), (parity,) = (directions.add(name, 1) for name in ("one", "bit", "parity"))
-        decoder = word_decoder(architecture, directions, tokens=2, answers=2, digits=directions["parity"])
+        decoder = Decoder.zeros(plain_config(architecture, task, directions, answer=directions["parity"]))
         assert decoder.token_table is not None
         with torch.no_grad():
             decoder.token_table.weight[:, one] = 1.0
@@ -78,12 +79,7 @@ class ParityByReflection(Construction[Parity]):
             mixer = decoder.each_block()[layer].each_mixer()[place]
             assert isinstance(mixer, DeltaRecurrence | DeltaProduct)
             write_parity(mixer, one=one, bit=bit, parity=parity)
-        return Built(
-            decoder=decoder.to(dtype).eval().requires_grad_(False),
-            construction=self.name,
-            steps=(f"layer {layer + 1} reflects at every 1",),
-            directions=directions,
-        )
+        return finished(decoder, self.name, (f"layer {layer + 1} reflects at every 1",), directions, dtype)
 
 
 def write_parity(mixer: DeltaRecurrence | DeltaProduct, *, one: int, bit: int, parity: int) -> None:
@@ -106,33 +102,3 @@ def write_parity(mixer: DeltaRecurrence | DeltaProduct, *, one: int, bit: int, p
         mixer.query.weight[head * mixer.spec.head_dim, one] = factor
     mixer.value.weight[value_rows(mixer)[0], bit] = factor
     mixer.out.weight[parity, 0] = 1.0 / factor
-
-
-def word_decoder(
-    architecture: Architecture, directions: Directions, *, tokens: int, answers: int, digits: range
-) -> Decoder:
-    """A zeroed decoder for words: a table of tokens, no positions, so that one model is for every length; no maps.
-
-    Args:
-        architecture: the stack.
-        directions: of the stream.
-        tokens: how many there are.
-        answers: how many there are.
-        digits: the columns whose signs are the binary digits of the answer.
-    """
-    return Decoder.zeros(
-        DecoderConfig(
-            schedule=str(architecture),
-            precisions=architecture.precisions,
-            vocabulary=tokens,
-            answers=answers,
-            width=directions.width,
-            hidden=(0,) * len(architecture.layers),
-            activation="relu",
-            norm="none",
-            scores="one",
-            tokens=None,
-            positions=None,
-            readout=ReadoutCode(DigitField(digits.start, 1, answers, len(digits))),
-        )
-    )

@@ -30,9 +30,9 @@ import torch
 from numpy.typing import NDArray
 
 from hopbound.architecture import Architecture
+from hopbound.constructions.assembly import finished, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions
-from hopbound.constructions.parity import word_decoder
 from hopbound.constructions.reflections import (
     DOUBLED,
     find_delta_rule,
@@ -43,7 +43,7 @@ from hopbound.constructions.reflections import (
     write_doubled,
     write_strength,
 )
-from hopbound.decoder import bit_length, signs
+from hopbound.decoder import Decoder, bit_length, signs
 from hopbound.mixers.delta import DeltaRecurrence
 from hopbound.mixers.deltaproduct import DeltaProduct
 from hopbound.tasks import PermutationWords
@@ -127,9 +127,7 @@ class WordsByReflections(Construction[PermutationWords]):
         moved = [directions.add(f"moved in step {step + 1}", task.points) for step in range(spec.steps)]
         asked = directions.add("asked point", task.points)
         image = directions.add("image", bit_length(task.points))
-        decoder = word_decoder(
-            architecture, directions, tokens=task.vocabulary_size, answers=task.answers, digits=image
-        )
+        decoder = Decoder.zeros(plain_config(architecture, task, directions, answer=image))
         assert decoder.token_table is not None
         with torch.no_grad():
             table = decoder.token_table.weight
@@ -144,12 +142,7 @@ class WordsByReflections(Construction[PermutationWords]):
             mixer = decoder.each_block()[layer].each_mixer()[place]
             assert isinstance(mixer, DeltaRecurrence | DeltaProduct)
             _write_mixer(mixer, one, moved, asked, image)
-        return Built(
-            decoder=decoder.to(dtype).eval().requires_grad_(False),
-            construction=self.name,
-            steps=(f"layer {layer + 1} reflects at every letter",),
-            directions=directions,
-        )
+        return finished(decoder, self.name, (f"layer {layer + 1} reflects at every letter",), directions, dtype)
 
 
 def _write_mixer(

@@ -17,12 +17,13 @@ what it finds in layer 2 (the token that asks in the easy order, whose layer 1 f
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 
 from hopbound.architecture import Architecture
+from hopbound.constructions.assembly import plain_config
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.layout import (
     Constants,
@@ -39,7 +40,7 @@ from hopbound.constructions.layout import (
     write_cut,
 )
 from hopbound.constructions.lookup import LookUp
-from hopbound.decoder import Decoder, DecoderConfig, DigitField, ReadoutCode, bit_length, signs
+from hopbound.decoder import Decoder, bit_length, signs
 from hopbound.mixers import SoftmaxAttention
 from hopbound.tasks import FunctionComposition
 from hopbound.tasks.composition import Segment
@@ -151,29 +152,20 @@ def write_program(architecture: Architecture, program: Program, layers: list[int
     """
     task, directions = program.task, program_directions(program)
     jobs = {layer: _jobs(program, directions, layer) for layer in range(1, program.layers)}
-    hidden = [0] * len(architecture.layers)
-    for layer, wanted in jobs.items():
-        hidden[layers[layer - 1]] = sum(Gates.units(len(job.source)) for job in wanted)
     answer = program.last.ask(program.layers)
     assert answer is not None
-    read = directions[_found(program.layers, pointer=answer.pointer)]
-    decoder = Decoder.zeros(
-        DecoderConfig(
-            schedule=str(architecture),
-            precisions=architecture.precisions,
-            vocabulary=task.vocabulary_size,
-            answers=task.answers,
-            width=directions.width,
-            hidden=tuple(hidden),
-            activation="relu",
-            norm="none",
-            scores="one",
-            tokens=token_code(task, directions),
-            positions=position_code(task, directions, lambda segment: _constants(program, segment)),
-            readout=ReadoutCode(DigitField(read.start, 1, task.answers, bit_length(task.answers))),
-            causal=program.causal,
-        )
+    config = plain_config(
+        architecture,
+        task,
+        directions,
+        tokens=token_code(task, directions),
+        positions=position_code(task, directions, lambda segment: _constants(program, segment)),
+        answer=directions.low(_found(program.layers, pointer=answer.pointer), bit_length(task.answers)),
+        hidden={
+            layers[layer - 1]: sum(Gates.units(len(job.source)) for job in wanted) for layer, wanted in jobs.items()
+        },
     )
+    decoder = Decoder.zeros(replace(config, causal=program.causal))
     with torch.no_grad():
         for layer in range(1, program.layers + 1):
             place = layers[layer - 1]

@@ -27,6 +27,7 @@ import math
 import torch
 
 from hopbound.architecture import Architecture
+from hopbound.constructions.assembly import finished, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions, copy
 from hopbound.constructions.reflections import (
@@ -37,7 +38,7 @@ from hopbound.constructions.reflections import (
     value_rows,
     write_strength,
 )
-from hopbound.decoder import Decoder, DecoderConfig
+from hopbound.decoder import Decoder
 from hopbound.errors import InputError
 from hopbound.mixers.delta import DeltaRecurrence
 from hopbound.mixers.deltaproduct import DeltaProduct
@@ -109,22 +110,7 @@ class ShiftsByRotation(Construction[PermutationWords]):
         (one,) = directions.add("one", 1)
         normals = [directions.add(f"normal {step + 1}", PLANE) for step in range(PLANE)]
         asked, image = directions.add("asked corner", PLANE), directions.add("image", PLANE)
-        decoder = Decoder.zeros(
-            DecoderConfig(
-                schedule=str(architecture),
-                precisions=architecture.precisions,
-                vocabulary=task.vocabulary_size,
-                answers=task.answers,
-                width=directions.width,
-                hidden=(0,) * len(architecture.layers),
-                activation="relu",
-                norm="none",
-                scores="one",
-                tokens=None,
-                positions=None,
-                readout=None,
-            )
-        ).to(dtype)
+        decoder = Decoder.zeros(plain_config(architecture, task, directions)).to(dtype)
         assert decoder.token_table is not None
         assert decoder.readout_table is not None
         with torch.no_grad():
@@ -148,12 +134,7 @@ class ShiftsByRotation(Construction[PermutationWords]):
                 row = head * mixer.spec.head_dim
                 copy(mixer.query.weight, range(row, row + PLANE), asked)
             copy(mixer.out.weight, image, range(PLANE), -1.0)
-        return Built(
-            decoder=decoder.eval().requires_grad_(False),
-            construction=self.name,
-            steps=(f"layer {layer + 1} rotates at every letter",),
-            directions=directions,
-        )
+        return finished(decoder, self.name, (f"layer {layer + 1} rotates at every letter",), directions, dtype)
 
 
 def _directions_at(angles: torch.Tensor) -> torch.Tensor:

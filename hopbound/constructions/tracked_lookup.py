@@ -34,6 +34,7 @@ import torch
 
 from hopbound.architecture import Architecture
 from hopbound.architecture.sizes import Attention, MatrixState
+from hopbound.constructions.assembly import finished, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions, coarse
 from hopbound.constructions.lookup import LookUp, write_clean, write_lookup
@@ -51,10 +52,8 @@ from hopbound.constructions.reflections import (
 )
 from hopbound.decoder import (
     Decoder,
-    DecoderConfig,
     DigitField,
     PositionCode,
-    ReadoutCode,
     SegmentCode,
     bit_length,
     signs,
@@ -142,9 +141,15 @@ class TrackedLookUp(Construction[StateRecall]):
                 SegmentCode("swaps and question", task.swaps + 1, (), _elsewhere(directions)),
             )
         )
-        hidden = [0] * len(architecture.layers)
-        hidden[tracker] = 2 * bits
-        decoder = _decoder(architecture, directions, task, positions, tuple(hidden))
+        config = plain_config(
+            architecture,
+            task,
+            directions,
+            positions=positions,
+            answer=directions["answer"],
+            hidden={tracker: 2 * bits},
+        )
+        decoder = Decoder.zeros(config)
         with torch.no_grad():
             _write_state_tokens(decoder, directions, task)
             block = decoder.each_block()[tracker]
@@ -163,7 +168,7 @@ class TrackedLookUp(Construction[StateRecall]):
             )
             write_lookup(decoder.each_block()[reader].each_mixer()[reading], directions, look_up)
         steps = (f"layer {tracker + 1} swaps the pointers", f"layer {reader + 1} looks the address up")
-        return _built(decoder, dtype, self.name, steps, directions)
+        return finished(decoder, self.name, steps, directions, dtype)
 
 
 class ParityLookUp(Construction[ParityRetrieval]):
@@ -220,7 +225,8 @@ class ParityLookUp(Construction[ParityRetrieval]):
                 SegmentCode("bits and question", task.length + 1, (), _elsewhere(directions)),
             )
         )
-        decoder = _decoder(architecture, directions, task, positions, (0,) * len(architecture.layers))
+        config = plain_config(architecture, task, directions, positions=positions, answer=directions["answer"])
+        decoder = Decoder.zeros(config)
         with torch.no_grad():
             _write_parity_tokens(decoder, directions, task)
             mixer = decoder.each_block()[tracker].each_mixer()[place]
@@ -236,7 +242,7 @@ class ParityLookUp(Construction[ParityRetrieval]):
             )
             write_lookup(decoder.each_block()[reader].each_mixer()[reading], directions, look_up)
         steps = (f"layer {tracker + 1} reflects at every 1", f"layer {reader + 1} looks the cell up")
-        return _built(decoder, dtype, self.name, steps, directions)
+        return finished(decoder, self.name, steps, directions, dtype)
 
 
 # -- the stack ---------------------------------------------------------------------------------------------------------
@@ -273,41 +279,6 @@ def _places(architecture: Architecture) -> tuple[tuple[int, int], tuple[int, int
     full = _full_layer(architecture, above=found[0])
     assert full is not None
     return found[:2], full[:2]
-
-
-def _decoder(
-    architecture: Architecture,
-    directions: Directions,
-    task: StateRecall | ParityRetrieval,
-    positions: PositionCode,
-    hidden: tuple[int, ...],
-) -> Decoder:
-    answer = directions["answer"]
-    return Decoder.zeros(
-        DecoderConfig(
-            schedule=str(architecture),
-            precisions=architecture.precisions,
-            vocabulary=task.vocabulary_size,
-            answers=task.answers,
-            width=directions.width,
-            hidden=hidden,
-            activation="relu",
-            norm="none",
-            scores="one",
-            tokens=None,
-            positions=positions,
-            readout=ReadoutCode(DigitField(answer.start, 1, task.answers, len(answer))),
-        )
-    )
-
-
-def _built(decoder: Decoder, dtype: torch.dtype, name: str, steps: tuple[str, ...], directions: Directions) -> Built:
-    return Built(
-        decoder=decoder.to(dtype).eval().requires_grad_(False),
-        construction=name,
-        steps=steps,
-        directions=directions,
-    )
 
 
 # -- codes -------------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from typing import Any, ClassVar
 import torch
 
 from hopbound.architecture import Architecture, MixerSpec
+from hopbound.constructions.assembly import finished, plain_config
 from hopbound.constructions.construction import Built, Construction, Example
 from hopbound.constructions.directions import Directions
 from hopbound.constructions.lookup import LookUp, write_lookup
@@ -45,7 +46,6 @@ from hopbound.decoder import (
     DecoderConfig,
     DigitField,
     PositionCode,
-    ReadoutCode,
     SegmentCode,
     TokenCode,
     bit_length,
@@ -127,11 +127,8 @@ class TwoSumByOneLayer(Construction[TwoSum]):
         with torch.no_grad():
             write_lookup(block.each_mixer()[place.mixer], directions, look_up)
             _write_comparison(block.pointwise, directions, held)
-        return Built(
-            decoder=decoder.to(dtype).eval().requires_grad_(False),
-            construction=self.name,
-            steps=(f"layer {place.layer + 1} look up the partner, compare",),
-            directions=directions,
+        return finished(
+            decoder, self.name, (f"layer {place.layer + 1} look up the partner, compare",), directions, dtype
         )
 
 
@@ -146,19 +143,14 @@ def _config(
         DigitField(partner, 1, task.modulus, bits, negated=True),
     )
     everywhere = SegmentCode("x", task.n, (), ((directions["one"].start, 1.0),))
-    return DecoderConfig(
-        schedule=str(architecture),
-        precisions=architecture.precisions,
-        vocabulary=task.vocabulary_size,
-        answers=task.answers,
-        width=directions.width,
-        hidden=tuple(units if index == layer else 0 for index in range(len(architecture.layers))),
-        activation="relu",
-        norm="none",
-        scores="one",
+    return plain_config(
+        architecture,
+        task,
+        directions,
         tokens=TokenCode(fields),
         positions=PositionCode((everywhere,)),
-        readout=ReadoutCode(DigitField(directions["yes"].start, 1, 2, 1)),
+        answer=directions["yes"],
+        hidden={layer: units},
     )
 
 
