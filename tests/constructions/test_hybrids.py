@@ -8,8 +8,9 @@ from hopbound.architecture import parse_schedule
 from hopbound.bounds.reach import reach
 from hopbound.constructions import Example, build, write_weights
 from hopbound.constructions.hybrid_copying import COUNTS_ITSELF, HybridCopying, write_digits_of_count
-from hopbound.constructions.hybrid_recall import OVERWRITING, HybridRecall, write_exclusive_or
+from hopbound.constructions.hybrid_recall import HybridRecall, write_exclusive_or
 from hopbound.constructions.parents import recurrences_alone, windows_alone
+from hopbound.constructions.reflections import DELTA_RULES
 from hopbound.decoder.codes import signs
 from hopbound.errors import InputError
 from hopbound.tasks import MaskedRecall, SelectiveCopying, parse_task
@@ -82,7 +83,7 @@ def test_windows_alone_are_fooled_by_the_first_token() -> None:
     assert (task.oracle(first.numpy()) != task.oracle(second.numpy())).all()
 
 
-@pytest.mark.parametrize("name", OVERWRITING)
+@pytest.mark.parametrize("name", DELTA_RULES)
 @pytest.mark.parametrize("conv", [0, 3])
 def test_every_recurrence_that_overwrites(name: str, conv: int) -> None:
     example = Example(
