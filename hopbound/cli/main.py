@@ -29,6 +29,11 @@ _EXTRAS = {
     "onnxruntime": "export",
     "onnxscript": "export",
     "transformers": "export",
+    "pydantic": "sweep",
+    "yaml": "sweep",
+    "pyarrow": "sweep",
+    "ray": "sweep",
+    "accelerate": "sweep",
 }
 
 app = typer.Typer(

@@ -9,19 +9,22 @@ from hopbound.tasks.parity import Parity
 from hopbound.tasks.parity_retrieval import ParityRetrieval
 from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import RECALL_FAMILIES, Recall
-from hopbound.tasks.registry import TASKS, task_from_json
+from hopbound.tasks.registry import SEQUENCE_TASKS, TASKS, sequence_task_from_json, task_from_json
 from hopbound.tasks.selective_copying import SELECTIVE_FAMILIES, SelectiveCopying
+from hopbound.tasks.sequence import NOT_ASKED, LabelFunction, Labelled, SequenceTask
 from hopbound.tasks.state_recall import StateRecall
 from hopbound.tasks.task import AnswerFunction, Batch, Task
-from hopbound.tasks.text import format_task, parse_task
+from hopbound.tasks.text import format_task, parse_sequence_task, parse_task
 from hopbound.tasks.two_sum import TWO_SUM_FAMILIES, TwoSum
 
 __all__ = [
     "ADVERSARIAL_FAMILIES",
     "COPYING_FAMILIES",
     "MASKED_FAMILIES",
+    "NOT_ASKED",
     "RECALL_FAMILIES",
     "SELECTIVE_FAMILIES",
+    "SEQUENCE_TASKS",
     "TASKS",
     "TWO_SUM_FAMILIES",
     "AnswerFunction",
@@ -32,6 +35,8 @@ __all__ = [
     "FunctionAnswerer",
     "FunctionComposition",
     "HopPath",
+    "LabelFunction",
+    "Labelled",
     "MaskedRecall",
     "Parity",
     "ParityRetrieval",
@@ -40,11 +45,14 @@ __all__ = [
     "Recall",
     "Segment",
     "SelectiveCopying",
+    "SequenceTask",
     "StateRecall",
     "Task",
     "TwoSum",
     "accuracy",
     "format_task",
+    "parse_sequence_task",
     "parse_task",
+    "sequence_task_from_json",
     "task_from_json",
 ]

@@ -12,6 +12,7 @@ from hopbound.tasks.parity_retrieval import ParityRetrieval
 from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import Recall
 from hopbound.tasks.selective_copying import SelectiveCopying
+from hopbound.tasks.sequence import SequenceTask
 from hopbound.tasks.state_recall import StateRecall
 from hopbound.tasks.task import Task
 from hopbound.tasks.two_sum import TwoSum
@@ -30,9 +31,24 @@ TASKS: dict[str, type[Task]] = {
     StateRecall.name: StateRecall,
 }
 
+# With those that ask at several tokens of a sequence.
+SEQUENCE_TASKS: dict[str, type[SequenceTask]] = {**TASKS}
+
+
+def sequence_task_from_json(value: Mapping[str, object]) -> SequenceTask:
+    """The task of any kind that `to_json` wrote, told by its name under `task`.
+
+    Raises:
+        InputError: the name is missing or unknown, or the rest does not fit the task of that name.
+    """
+    name = value.get("task") if isinstance(value, Mapping) else value
+    if not isinstance(name, str) or name not in SEQUENCE_TASKS:
+        raise InputError("task", name, f"one of {', '.join(sorted(SEQUENCE_TASKS))}")
+    return SEQUENCE_TASKS[name].from_json(value)
+
 
 def task_from_json(value: Mapping[str, object]) -> Task:
-    """The task of any kind that `to_json` wrote, told by its name under `task`.
+    """The same, for tasks with one answer alone.
 
     Raises:
         InputError: the name is missing or unknown, or the rest does not fit the task of that name.

@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
+from hopbound.tasks.sequence import SequenceTask
 from hopbound.tasks.task import Task
 
 _SHUFFLED_AT_ONCE = 2**22  # entries of the decks that are held at a time
 DRAWN_AT_ONCE = 2**21  # tokens that are made at a time: bounds the temporaries, not the result
 
 
-class SizedTask(Task):
-    """A task whose fields are its sizes, numbers and words, which its constructor checks."""
+class Sized(SequenceTask):
+    """A task of any kind whose fields are its sizes, numbers and words, which its constructor checks."""
 
     def to_json(self) -> dict[str, object]:
         """A JSON object with every size written out."""
@@ -39,6 +40,10 @@ class SizedTask(Task):
     @classmethod
     def _sizes(cls) -> list[str]:
         return [field.name for field in fields(cast(Any, cls))]
+
+
+class SizedTask(Sized, Task):
+    """A task with one answer whose fields are its sizes."""
 
 
 def made_in_pairs(

@@ -4,17 +4,17 @@ A task owns everything about itself: its sizes, how examples are drawn, how all 
 that gives the right answers, the chance level and the shortcuts a model may take instead of solving it.
 """
 
-import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
+from hopbound.tasks.sequence import NOT_ASKED, LabelFunction, Labelled, SequenceTask
 from hopbound.tasks.stream import check_range
 
 AnswerFunction = Callable[[NDArray[np.int64]], NDArray[np.int64]]
@@ -49,35 +49,11 @@ class Batch:
         return len(self.prompts)
 
 
-class Task(ABC):
+class Task(SequenceTask):
     """A family of prompts of one length, each with one right answer, read at the last token.
 
     Subclasses are final frozen dataclasses that are equal exactly when their `identity` is.
     """
-
-    name: ClassVar[str]
-    """The task's name in files and on the command line."""
-
-    @property
-    @final
-    def identity(self) -> str:
-        """The canonical text of the task with all its sizes; it goes into the key of the random stream."""
-        return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-
-    @property
-    @abstractmethod
-    def vocabulary_size(self) -> int:
-        """Tokens are the integers `0 .. vocabulary_size - 1`."""
-
-    @property
-    @abstractmethod
-    def prompt_length(self) -> int:
-        """Number n of tokens of every prompt."""
-
-    @property
-    @abstractmethod
-    def answers(self) -> int:
-        """Number of answer values; answers are `0 .. answers - 1`."""
 
     @property
     @abstractmethod
@@ -88,11 +64,6 @@ class Task(ABC):
     def log2_instances(self) -> float:
         """The logarithm of their number; a task whose number is too long to be written out computes it directly."""
         return math.log2(self.instances)
-
-    @property
-    @abstractmethod
-    def chance(self) -> float:
-        """Expected accuracy of a uniformly random answer."""
 
     @abstractmethod
     def sample(self, seed: int, split: str, start: int, count: int) -> Batch:
@@ -180,18 +151,39 @@ class Task(ABC):
         """Tasks of the same kind with shorter prompts and no further symbols, shortest first; none as given here."""
         return iter(())
 
-    @abstractmethod
-    def to_json(self) -> dict[str, object]:
-        """A JSON object with the task's name under `task` and every size written out."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The task that `to_json` wrote.
+    @final
+    def labelled(self, seed: int, split: str, start: int, count: int) -> Labelled:
+        """The examples of a split, asked at their last token alone.
 
         Raises:
-            InputError: a key is missing or unknown, or a value does not fit.
+            InputError: as `sample`.
         """
+        batch = self.sample(seed, split, start, count)
+        return Labelled(batch.prompts, _at_the_end(batch.prompts, batch.answers))
+
+    @final
+    def labels(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The right answers at the last tokens.
+
+        Raises:
+            InputError: as `oracle`.
+        """
+        return _at_the_end(tokens, self.oracle(tokens))
+
+    @final
+    def shortcuts(self) -> dict[str, LabelFunction]:
+        """The baselines, at the last tokens."""
+
+        def at_the_end(function: AnswerFunction) -> LabelFunction:
+            return lambda tokens: _at_the_end(tokens, function(tokens))
+
+        return {name: at_the_end(function) for name, function in self.baselines().items()}
+
+
+def _at_the_end(prompts: NDArray[np.int64], answers: NDArray[np.int64]) -> NDArray[np.int64]:
+    labels = np.full(prompts.shape, NOT_ASKED, dtype=np.int64)
+    labels[:, -1] = answers
+    return labels
 
 
 def instance_digits(start: int, count: int, ranges: NDArray[np.int64], instances: int) -> NDArray[np.int64]:
