@@ -141,6 +141,14 @@ class Doubling(Construction[FunctionComposition]):
             task="composition[hops=8,m=4,n=2/1/2/1/2/1/2,values=4/4/4/4/4/4/4,order=easy]",
         ),
         Example(
+            schedule="6*full[heads=1,head_dim=24]",
+            task="composition[hops=8,m=40,n=2/1/2/1/2/1/2,values=40/40/40/40/40/40/40,order=easy]",
+        ),
+        Example(
+            schedule="6*full[heads=1,head_dim=32]",
+            task="composition[hops=8,m=8400,n=2/1/2/1/2/1/2,values=8400/8400/8400/8400/8400/8400/8400,order=easy]",
+        ),
+        Example(
             schedule="5*full[heads=1,head_dim=24]",
             task="composition[hops=6,m=4,n=2/1/2/1/1,values=4/4/4/4/4,order=easy]",
             fits=False,

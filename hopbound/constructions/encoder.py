@@ -58,6 +58,8 @@ class Encoder(Construction[FunctionComposition]):
         _example("composition[hops=3,m=2,n=2/1,values=2/2]", 3),
         _example("composition[hops=3,m=4,n=2/2]", 3),
         _example("composition[hops=7,m=5,n=2/1/2/1/2/1,values=5/4/5/4/5/4]", 4),
+        _example("composition[hops=7,m=70,n=2/2/2/2/2/2,values=35/35/35/35/35/35]", 4),
+        _example("composition[hops=7,m=15000,n=2/2/2/2/2/2,values=7500/7500/7500/7500/7500/7500]", 4),
         _example("composition[hops=3,m=4,n=2/2]", 2, fits=False),
         _example("composition[hops=4,m=4,n=2/1/2,values=4/3/4]", 3, fits=False),
         _example("composition[hops=3,m=4,n=2/2]", 3, head_dim=7, fits=False),

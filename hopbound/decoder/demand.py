@@ -14,7 +14,8 @@ A recurrent layer needs only the positions that change its state. Whether one do
 (keys, strengths, decays); where no earlier layer writes these they are known from the embedding, and the layer is run
 on the subsequence of writers and readers, which gives the same states to the bit.
 
-If a layer's output is demanded everywhere, that layer and what is below it are computed at all positions.
+If a layer's output is demanded everywhere, that layer and what is below it are computed at all positions, attention
+there in tiles (`everywhere.py`): O(n²) in time, which is what the weights ask for, but O(n) in memory.
 """
 
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from hopbound.decoder.everywhere import attend_everywhere, pairs_seen
 from hopbound.mixers import Mixer, Sight, SoftmaxAttention
 from hopbound.mixers.mixer import accumulator, columns_read
 
@@ -107,6 +109,17 @@ def is_local(decoder: "Decoder", example: Int[Tensor, "one time"]) -> bool:
     """Whether the last token's logits need the layers at some positions alone, beside the embedding at all."""
     demands = _Evaluation(decoder, example).demands
     return all(len(demand.positions) < example.shape[1] for demand in demands)
+
+
+def scores_needed(decoder: "Decoder", example: Int[Tensor, "one time"]) -> int:
+    """How many scores of full attention a prompt like `example` needs: what evaluating it costs, where that is much."""
+    evaluation = _Evaluation(decoder, example)
+    return sum(
+        pairs_seen(mixer, evaluation.length, len(after.positions))
+        for block, after in zip(evaluation.blocks, evaluation.demands[1:], strict=True)
+        for mixer in block.each_mixer()
+        if mixer.sight is Sight.ALL and isinstance(mixer, SoftmaxAttention)
+    )
 
 
 def map_demand(pointwise: "PointwiseMap | None", wanted: Bool[Tensor, " width"]) -> Bool[Tensor, " width"]:
@@ -240,7 +253,10 @@ class _Evaluation:
                     continue
                 if mixer.sight is Sight.ALL:
                     assert isinstance(mixer, SoftmaxAttention)
-                    total = total + self._attend(mixer, normed[:, kept], after.positions, index, base, whole)
+                    if len(after.positions) == self.length:
+                        total = total + attend_everywhere(mixer, normed)
+                    else:
+                        total = total + self._attend(mixer, normed[:, kept], after.positions, index, base, whole)
                 elif mixer.sight is Sight.NEAR:
                     total = total + self._near(mixer, normed, here.positions)[:, kept]
                 else:

@@ -16,6 +16,7 @@ from hopbound.constructions.doubling import Chain, Doubling, easy_program, layer
 from hopbound.constructions.encoder import Encoder, encoder_program
 from hopbound.constructions.encoder import layers_needed as encoder_layers
 from hopbound.constructions.pointers import Program, write_program
+from hopbound.constructions.verification import EXHAUSTIVE_UP_TO, LONG_PROMPT
 from hopbound.decoder import Decoder
 from hopbound.errors import InputError
 from hopbound.falsify import break_model, model_subject
@@ -27,9 +28,12 @@ CASES = [(one, example) for one in BOTH for example in one.examples]
 MODES: dict[str, dict[str, Any]] = {"hard": {"bidirectional": True}, "easy": {}}
 
 
+def exhaustive(example: Example) -> bool:
+    return parse_task(example.task).log2_instances <= np.log2(EXHAUSTIVE_UP_TO)
+
+
 def slow(example: Example) -> bool:
-    task = parse_task(example.task)
-    return task.instances > 10**5 and example.fits
+    return example.fits and not exhaustive(example)
 
 
 def cases(*, fits: bool) -> list[Any]:
@@ -54,9 +58,20 @@ def test_examples(construction: Construction[FunctionComposition], example: Exam
     task = parse_task(example.task)
     result = build(parse_schedule(example.schedule), task, **example.options)
     assert result.built.construction == construction.name
-    assert result.verification.exhaustive == (task.instances <= 10**5)
+    assert result.verification.exhaustive == exhaustive(example)
     assert result.verification.accuracy == 1.0
     assert result.verification.smallest_margin > 1.99
+    if task.prompt_length > LONG_PROMPT:  # at least one random and one adversarial instance
+        assert result.verification.instances > result.verification.adversarial >= 1
+
+
+def test_each_is_shown_at_short_middle_and_long_prompts() -> None:
+    for one in BOTH:
+        fitting = [example for example in one.examples if example.fits]
+        assert any(exhaustive(example) for example in fitting)
+        lengths = [parse_task(example.task).prompt_length for example in fitting]
+        assert any(400 <= length <= LONG_PROMPT for length in lengths)
+        assert max(lengths) > LONG_PROMPT
 
 
 @pytest.mark.parametrize(("construction", "example"), cases(fits=False))
@@ -108,6 +123,49 @@ def test_on_demand_is_the_whole_forward(order: str) -> None:
     decoder = write_weights(stack(6), task, dtype=torch.float64, mode=mode).decoder
     prompts = torch.from_numpy(task.sample(0, "test", 0, 8).prompts)
     torch.testing.assert_close(decoder.final_logits(prompts), decoder(prompts)[0][:, -1], atol=1e-9, rtol=0)
+
+
+ALL = [
+    pytest.param(one, example, id=f"{example.schedule} {example.task}")
+    for one, example in CASES
+    if example.fits and exhaustive(example)
+]
+
+
+def both_ways(decoder: Decoder, prompts: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits on demand, with attention in tiles, and by the whole forward."""
+    return torch.cat(list(decoder.logits_of(prompts))), decoder(torch.from_numpy(prompts))[0][:, -1]
+
+
+@pytest.mark.parametrize(("construction", "example"), ALL)
+def test_on_demand_is_the_whole_forward_on_all_instances(
+    construction: Construction[FunctionComposition], example: Example
+) -> None:
+    """In float32, also where a weight is damaged: errors show both ways."""
+    task = parse_task(example.task)
+    assert isinstance(task, FunctionComposition)
+    decoder = construction.write(parse_schedule(example.schedule), task, torch.float32).decoder
+    batch = task.enumerate(0, task.instances)
+    demanded, whole = both_ways(decoder, batch.prompts)
+    torch.testing.assert_close(demanded, whole, atol=1e-4, rtol=0)
+    assert np.array_equal(demanded.argmax(dim=1).numpy(), batch.answers)
+    assert np.array_equal(whole.argmax(dim=1).numpy(), batch.answers)
+    some = batch.prompts[np.random.default_rng(0).choice(len(batch), 500, replace=False)]
+    places = [
+        (weight, tuple(place))
+        for name, weight in decoder.named_parameters()
+        if name.endswith(("query.weight", "value.weight", "out.weight"))
+        for place in weight.nonzero().tolist()
+    ]
+    wrong = 0
+    for weight, place in places:
+        before = weight[place].item()
+        weight[place] = -before
+        demanded, whole = both_ways(decoder, some)
+        weight[place] = before
+        torch.testing.assert_close(demanded, whole, atol=1e-3, rtol=1e-4)
+        wrong += not np.array_equal(demanded.argmax(dim=1).numpy(), task.oracle(some))
+    assert wrong >= len(places) / 4
 
 
 def pointers(program: Program, prompt: np.ndarray) -> list[int]:

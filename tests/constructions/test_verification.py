@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from hopbound.constructions.verification import Verification, verification_batches, verify_model
+from hopbound.architecture import parse_schedule
+from hopbound.constructions import verification, write_weights
+from hopbound.constructions.construction import Mode
+from hopbound.constructions.verification import (
+    LONG_SCORES,
+    Verification,
+    long_instances,
+    verification_batches,
+    verify_model,
+)
 from hopbound.decoder import Decoder
 from hopbound.tasks import FunctionComposition
 from tests.constructions.examples import build
@@ -113,6 +122,30 @@ def test_verified_means_all_right_by_a_margin() -> None:
 )
 def test_how_many_are_asked(task: FunctionComposition, exhaustive: bool, ordinary: int, adversarial: int) -> None:
     assert verification_batches(task, 0)[:3] == (exhaustive, ordinary, adversarial)
+
+
+def test_long_prompts_are_asked_fewer_times_where_each_costs_much() -> None:
+    task = FunctionComposition(1, 99_999)
+    assert long_instances(0) == long_instances(LONG_SCORES // 24) == (20, 4)
+    assert long_instances(LONG_SCORES // 12) == (10, 2)
+    assert long_instances(LONG_SCORES // 5) == (4, 1)
+    assert long_instances(LONG_SCORES) == long_instances(100 * LONG_SCORES) == (1, 1)
+    assert verification_batches(task, 0, LONG_SCORES // 5)[:3] == (False, 4, 1)
+    assert verification_batches(SMALL, 0, LONG_SCORES)[:3] == (True, 4096, 0)
+    assert verification_batches(FunctionComposition(1, 6), 0, LONG_SCORES)[:3] == (False, 10_000, 1_000)
+
+
+def test_what_is_asked_follows_from_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two prompts of the same length, that whose tokens all look something up is asked less often."""
+    task = FunctionComposition(3, 4, (2, 2))
+    n = task.prompt_length
+    monkeypatch.setattr(verification, "LONG_PROMPT", n - 1)
+    monkeypatch.setattr(verification, "LONG_SCORES", 3 * (2 * n * n + n))
+    encoder = write_weights(parse_schedule("3*full[heads=1,head_dim=24]"), task, mode=Mode.BIDIRECTIONAL).decoder
+    found = verify_model(encoder, task)
+    assert (found.instances, found.adversarial, found.accuracy) == (3, 1, 1.0)
+    found = verify_model(build("4*full", task).decoder, task)
+    assert (found.instances, found.adversarial, found.accuracy) == (24, 4, 1.0)
 
 
 @pytest.mark.parametrize("task", [SMALL, FunctionComposition(2, 3, (2,), values=(2,))])
