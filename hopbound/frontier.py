@@ -3,6 +3,9 @@
 For one hop the only size is m. For two hops the sizes are m, `M_1` and `n_1` (`D_2 = n_1 M_1`); for each m of a grid
 one row says up to which `n_1` a construction of this project reaches and from which on no weights whatever do, at the
 same `M_1`: m itself (the paper's sizes), or the one of the shortest certified prompt (free sizes).
+
+All constructions count, those that take many heads as well: a branch (U3) as far as `M_1` is below the number of heads,
+rows (U2) as far as `n_1` is not above it.
 """
 
 from collections.abc import Callable
@@ -140,7 +143,7 @@ def capacity(architecture: Architecture, hops: int) -> Capacity | None:
     def sizes(m: int) -> TaskSizes:
         return TaskSizes((m,) * hops, (m,) * hops, (1,) * (hops - 1))
 
-    built, construction = _largest(architecture, sizes, least=2)
+    built, construction = _largest(architecture, sizes, least=2, many_heads=False)
     best = prove(architecture, hops, sizes="paper").certificate
     if best is None or not built or construction != "C3":
         return None
@@ -156,10 +159,13 @@ def capacity(architecture: Architecture, hops: int) -> Capacity | None:
 
 
 def _grid(architecture: Architecture, shortest: Certificate | None) -> list[int]:
-    """Sizes of the first function: powers of √2, the shortest certificate's, and what a state just holds."""
-    held, construction = _largest(architecture, lambda m: TaskSizes((m, m), (m, m), (1,)), least=2)
+    """Sizes of the first function: powers of √2, the shortest certificate's, what a state or the heads just hold."""
     marks = [shortest.domains[0]] if shortest is not None else []
-    marks += [held, held + 1] if held is not None and construction == "C3" else []
+    for many_heads in (False, True):
+        held, construction = _largest(
+            architecture, lambda m: TaskSizes((m, m), (m, m), (1,)), least=2, many_heads=many_heads
+        )
+        marks += [held, held + 1] if held is not None and construction in ("C3", "U3") else []
     top = SPAN * max(marks, default=SPAN)
     steps = {round(2 ** (k / 2)) for k in range(2, 2 * top.bit_length() + 1)}
     grid = sorted(m for m in {*steps, *marks} if m <= top)
@@ -168,15 +174,18 @@ def _grid(architecture: Architecture, shortest: Certificate | None) -> list[int]
     return grid
 
 
-def _largest(architecture: Architecture, sizes: Callable[[int], TaskSizes], *, least: int) -> tuple[int | None, str]:
+def _largest(
+    architecture: Architecture, sizes: Callable[[int], TaskSizes], *, least: int, many_heads: bool = True
+) -> tuple[int | None, str]:
     """The largest size at which a construction makes the hops (0 if none, None without a limit), and which one.
 
-    Every obstacle is a code or a table that no longer fits, so what fits is everything up to a size.
+    Every obstacle is a code, a table or a number of look-ups that no longer fits, and what is needed of each grows with
+    the size: a plan that fits at one fits at all smaller ones, and what fits by any plan is everything up to a size.
     """
 
     def plan(size: int) -> str | None:
         task = sizes(size)
-        found = best_plan(architecture, task.hops, task, packed=True)
+        found = best_plan(architecture, task.hops, task, packed=True, many_heads=many_heads)
         return found.construction if found.hops == task.hops else None
 
     construction = plan(least)

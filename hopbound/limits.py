@@ -46,6 +46,25 @@ class TaskSizes:
         before = (0, 0) if hop == 1 else (self.query_bits(hop - 1), self.value_bits(hop - 2))
         return self.tag_bits + max(before[0], self.query_bits(hop)) + max(before[1], self.value_bits(hop - 1))
 
+    @property
+    def addresses_bits(self) -> int:
+        """Bits of a code that holds the addresses of every function, and the start."""
+        hops = range(1, self.hops + 1)
+        return self.tag_bits + max(map(self.query_bits, hops)) + max(self.value_bits(hop - 1) for hop in hops)
+
+    @property
+    def token_bits(self) -> int:
+        """Bits of a token: of any i_hop."""
+        return max(self.value_bits(hop) for hop in range(self.hops + 1))
+
+    def row_entries(self, hop: int) -> int:
+        """How many values i_hop may have where i_{hop-1} is known: one for each query part."""
+        return 1 if hop == 1 else self.n[hop - 2]
+
+    def row_bits(self, hop: int) -> int:
+        """Bits of all of them."""
+        return self.row_entries(hop) * self.value_bits(hop)
+
     def address_bits(self, hop: int) -> int:
         """Bits of the code of an address of z_hop: function, query part, value."""
         return self.tag_bits + self.query_bits(hop) + self.value_bits(hop - 1)
@@ -69,6 +88,11 @@ class Code(Enum):
     PACKED = "⌈m / {rows}⌉ value codes of at most {} bits together"
     ADDRESS_OF_TWO = "codes of at most {} bits for addresses of two functions"
     BRANCHES = "branches of fewer than {} values, where a head returns a whole value code"
+    ADDRESS_OF_ALL = "codes of at most {} bits for addresses of all functions"
+    ENTRIES_OF_ROW = "rows of at most {} entries, where a head returns a whole value code"
+    ADDRESS_OF_ROW = "codes of at most {} bits for the addresses of rows"
+    ROW = "rows of at most {} bits"
+    ADDRESS_AND_ROW = "address codes and rows of at most {} bits together"
 
     def needed(self, sizes: TaskSizes, hop: int) -> int:
         """How much of it a move to the value of `hop` needs."""
@@ -93,6 +117,16 @@ class Code(Enum):
                 return sizes.two_address_bits(hop)
             case Code.BRANCHES:
                 return sizes.possible(hop - 1) + 1
+            case Code.ADDRESS_OF_ALL:
+                return sizes.addresses_bits
+            case Code.ENTRIES_OF_ROW:
+                return sizes.row_entries(hop)
+            case Code.ADDRESS_OF_ROW:
+                return sizes.address_bits(hop - 1)
+            case Code.ROW:
+                return sizes.row_bits(hop)
+            case Code.ADDRESS_AND_ROW:
+                return sizes.address_bits(hop - 1) + sizes.row_bits(hop)
 
 
 @dataclass(frozen=True)
@@ -127,8 +161,16 @@ class Limit:
                 return True
             case Code.PACKED:
                 return sizes.value_bits(hop) <= self.most * self.digits
+            case Code.ROW | Code.ADDRESS_AND_ROW:
+                return self.entries(sizes, hop) >= 1
             case _:
                 return False
+
+    def entries(self, sizes: TaskSizes, hop: int) -> int:
+        """How many entries of a row fit, of one with too many the first ones."""
+        fixed = sizes.address_bits(hop - 1) if self.code is Code.ADDRESS_AND_ROW else 0
+        bits = sizes.value_bits(hop)
+        return (self.most - fixed) // bits if bits else sizes.row_entries(hop)
 
     def said(self) -> str:
         """In words, as a condition."""
@@ -156,6 +198,16 @@ class Limit:
                 return f"a code of {needed} bits for addresses of two functions is wider than {self.size} {self.most}"
             case Code.BRANCHES:
                 return f"a look-up for each value and one more take {needed} heads, there are {self.most}"
+            case Code.ADDRESS_OF_ALL:
+                return f"a code of {needed} bits for addresses of all functions is wider than {self.size} {self.most}"
+            case Code.ENTRIES_OF_ROW:
+                return f"a look-up for each entry of a row takes {needed} heads, there are {self.most}"
+            case Code.ADDRESS_OF_ROW:
+                return f"an address code of {needed} bits is wider than {self.size} {self.most}"
+            case Code.ROW:
+                return f"a row of {needed} bits is wider than the {self.most} value channels"
+            case Code.ADDRESS_AND_ROW:
+                return f"a key's code and a row of {needed} bits together are wider than {self.size} {self.most}"
 
 
 @dataclass(frozen=True)
@@ -182,12 +234,18 @@ class HeadsLimit(Limit):
 
     def needed(self, sizes: TaskSizes, hop: int) -> int:
         """Query heads that the look-ups take, with those of a key-value head that are left over."""
-        parts = self.parts(max(sizes.value_bits(hop - 1), sizes.value_bits(hop)))
+        parts = self.parts(self._bits(sizes, hop))
         return parts * self.group * -(-super().needed(sizes, hop) // self.group)
 
     def forced(self, sizes: TaskSizes, hop: int) -> bool:
-        """The look-ups of the last values can be left out, as long as one value is looked up."""
-        return self.at_once(max(sizes.value_bits(hop - 1), sizes.value_bits(hop))) >= 2
+        """The look-ups of the last values or entries can be left out, as long as one is looked up."""
+        return self.at_once(self._bits(sizes, hop)) >= (2 if self.code is Code.BRANCHES else 1)
+
+    def _bits(self, sizes: TaskSizes, hop: int) -> int:
+        """Bits of what a head reads: rows are gathered beside any other look-up."""
+        if self.code is Code.BRANCHES:
+            return max(sizes.value_bits(hop - 1), sizes.value_bits(hop))
+        return sizes.token_bits
 
 
 def packed_digits(precisions: Precisions) -> int:

@@ -1,6 +1,6 @@
 """Which mixer can make which move, and under which conditions: one rule for each, in tables by move and name.
 
-A *move* is what one layer does for the chain of hops (see `claims.py`). A rule looks at a mixer's sizes and returns
+A *move* is what one layer does for the chain of hops (see `planning.py`). A rule looks at a mixer's sizes and returns
 either the *limits* that the task's codes must keep, or the reason why these sizes do not do at all. The gadget behind
 each rule is in `hopbound/constructions`; a mixer without a rule has none, and `WITHOUT` says why where more is to be
 said than that.
@@ -11,7 +11,8 @@ silu: a digit is then told from a constant that takes one more channel.
 A *packed* recall holds several entries of z_1 in a row of the state, as binary digits of its numbers: `limits.DIGITS`
 in each, or as many as the number has bits where these are fewer. How much of m fits depends on the value's bits then.
 
-A *branch* takes a head for each value that i_{t+1} may have, and one more.
+A *branch* takes a head for each value that i_{t+1} may have, and one more. A *gather* takes a head for each query part;
+whoever looks up the *row* that it brought reads all its entries.
 """
 
 import math
@@ -48,11 +49,18 @@ class Move(Enum):
     RECALL = "recall"
     RECALL_PACKED = "recall packed"
     BRANCH = "branch"
+    GATHER = "gather"
+    LOOK_UP_ROW = "look up row"
 
     @property
     def is_common(self) -> bool:
         """Whether planners use it unasked: its limits speak of one hop's codes, or of m, alone."""
-        return self not in (Move.RECALL_PACKED, Move.BRANCH)
+        return self is not Move.RECALL_PACKED and not self.takes_many_heads
+
+    @property
+    def takes_many_heads(self) -> bool:
+        """Whether it is one of those that make two hops in a layer."""
+        return self in (Move.BRANCH, Move.GATHER, Move.LOOK_UP_ROW)
 
 
 # The limits within which a mixer makes a move, or why its sizes let it make none. A rule gets a spec of its name's
@@ -99,19 +107,39 @@ def _branch_by_heads(spec: GroupedHeads) -> Limits:
     )
 
 
+def _gather_by_heads(spec: GroupedHeads) -> Limits:
+    """Keys hold the addresses of every function in the same places: rows are gathered beside any other look-up."""
+    return (
+        Limit(Code.ADDRESS_OF_ALL, spec.head_dim, "head_dim"),
+        HeadsLimit(
+            Code.ENTRIES_OF_ROW, spec.heads, "heads", group=spec.heads // spec.kv_heads, channels=spec.value_dim
+        ),
+    )
+
+
 _OF_FUNCTIONS = {Code.ADDRESS: Code.FUNCTION, Code.ADDRESS_AND_VALUE: Code.FUNCTION_AND_VALUE}
+_OF_ROWS = {
+    Code.ADDRESS: Code.ADDRESS_OF_ROW,
+    Code.VALUE: Code.ROW,
+    Code.ADDRESS_AND_VALUE: Code.ADDRESS_AND_ROW,
+}
+
+
+def _with_codes(rule: Rule, codes: Mapping[Code, Code]) -> Rule:
+    """The same limits of other codes."""
+
+    def other(spec: MixerSpec) -> Limits | str:
+        limits = rule(spec)
+        if isinstance(limits, str):
+            return limits
+        return tuple(replace(limit, code=codes.get(limit.code, limit.code)) for limit in limits)
+
+    return other
 
 
 def _of_functions(rule: Rule) -> Rule:
     """The same where the function's code alone is compared: there is one token of z_0."""
-
-    def fetch(spec: MixerSpec) -> Limits | str:
-        limits = rule(spec)
-        if isinstance(limits, str):
-            return limits
-        return tuple(replace(limit, code=_OF_FUNCTIONS.get(limit.code, limit.code)) for limit in limits)
-
-    return fetch
+    return _with_codes(rule, _OF_FUNCTIONS)
 
 
 # -- carries: only the token of z_0 writes -----------------------------------------------------------------------------
@@ -262,6 +290,8 @@ RULES: Mapping[Move, Mapping[str, Rule]] = {
         "mamba2": _packed_by_groups,
     },
     Move.BRANCH: {"full": _branch_by_heads},
+    Move.GATHER: {"full": _gather_by_heads},
+    Move.LOOK_UP_ROW: {name: _with_codes(rule, _OF_ROWS) for name, rule in _LOOK_UP.items()},
 }
 
 _NO_LOOK_UP = "{} makes no exact look-up here"
@@ -272,7 +302,8 @@ _REFUSALS = {
     Move.CARRY: "{} has no built carry",
     Move.RECALL: "{} holds no table",
     Move.RECALL_PACKED: "{} holds no packed table",
-    Move.BRANCH: "{} makes no look-ups at once here",
+    **dict.fromkeys((Move.BRANCH, Move.GATHER), "{} makes no look-ups at once here"),
+    Move.LOOK_UP_ROW: _NO_LOOK_UP,
 }
 
 
@@ -305,7 +336,10 @@ WITHOUT: Mapping[Move, Mapping[str, str]] = {
         "mamba": "keys and queries take its channels",
         **_for(_FADING, "what is added later counts for more"),
     },
-    Move.BRANCH: _for(("mla", "topk"), "heads that ask for different addresses are not built"),
+    **dict.fromkeys(
+        (Move.BRANCH, Move.GATHER), _for(("mla", "topk"), "heads that ask for different addresses are not built")
+    ),
+    Move.LOOK_UP_ROW: _NOT_LOOKED_UP,
 }
 
 
@@ -345,16 +379,16 @@ def obstacle(
         mixer: the mixer.
         move: what it should do.
         hop: the value that the move brings.
-        sizes: of the task; None leaves all size conditions out (a recall or a branch then never fits).
-        overfill: let a recall hold more addresses than its state has room for, a branch leave values out (it will
-            fail: for demonstrations).
+        sizes: of the task; None leaves all size conditions out (a recall, a branch or a gather then never fits).
+        overfill: let a recall hold more addresses than its state has room for, a branch leave values out, a row
+            entries (it will fail: for demonstrations).
         precisions: as for `limits`.
     """
     found = limits(mixer, move, precisions)
     if isinstance(found, str):
         return found
     if sizes is None:
-        if move is Move.BRANCH:
+        if move.takes_many_heads:
             return "no number of heads is enough for any number of values"
         recalls = move in (Move.RECALL, Move.RECALL_PACKED)
         return "a state of fixed size holds no table of any size" if recalls else None

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopbound import claims
@@ -43,12 +43,12 @@ def stack(schedule: str) -> Architecture:
     return parse_schedule(schedule, DEFAULTS)
 
 
-def options(layer: str, holds_z_1: bool, branching: bool = False) -> list[str]:
+def options(layer: str, holds_z_1: bool, branching: bool = False, rows: bool = False) -> list[str]:
     """What the mixers of a layer can do, as words; a recall where a state can hold z_1, a branch if there are heads."""
     names = {name.split("[")[0] for name in layer.split("|")}
     words = ["nothing"]
     if names & LOOKING_UP:
-        words += ["fetch", "look up", "look ahead"]
+        words += ["fetch", "look up", "look ahead", *(["look up row"] if rows else [])]
     if names & CARRYING:
         words += ["carry"]
     if branching and "full" in names:
@@ -58,11 +58,19 @@ def options(layer: str, holds_z_1: bool, branching: bool = False) -> list[str]:
     return words
 
 
-def hops_made(words: tuple[str, ...], hops: int) -> int:
-    """Play one sequence of moves: what the last token knows (-1: nothing) and what the token of z_0 knows."""
+def hops_made(words: tuple[str, ...], hops: int, gathering: int | None = None) -> int:
+    """Play one sequence of moves: what the last token knows (-1: nothing) and what the token of z_0 knows.
+
+    One layer may gather rows besides: it makes no branch, and fetches no more than a token.
+    """
     last, start = -1, 0
-    for word in words:
-        if word in ("fetch", "carry"):
+    for number, word in enumerate(words):
+        if number == gathering and (word == "branch" or (word == "fetch" and start == 1)):
+            continue
+        if word == "look up row":
+            if gathering is not None and number > gathering and last >= 0 and last + 2 <= hops:
+                last += 2
+        elif word in ("fetch", "carry"):
             last = max(last, start)
         elif word == "look up" and last >= 0:
             last = min(last + 1, hops)
@@ -75,13 +83,16 @@ def hops_made(words: tuple[str, ...], hops: int) -> int:
     return max(last, 0)
 
 
-def search(schedule: str, hops: int, holds_z_1: bool, branching: bool = False) -> int:
+def search(schedule: str, hops: int, holds_z_1: bool, branching: bool = False, rows: bool = False) -> int:
     """The best of all sequences; a recall stands before the first full layer."""
     names = schedule.split()
     seeing_all = ("full", "mla", "topk", "moba")
     first_full = next((i for i, name in enumerate(names) if any(word in name for word in seeing_all)), len(names))
-    choices = [options(name, holds_z_1 and i < first_full, branching) for i, name in enumerate(names)]
-    return max(hops_made(words, hops) for words in itertools.product(*choices))
+    choices = [options(name, holds_z_1 and i < first_full, branching, rows) for i, name in enumerate(names)]
+    full = [i for i, name in enumerate(names) if rows and "full" in name.split("|")]
+    return max(
+        hops_made(words, hops, gathering) for words in itertools.product(*choices) for gathering in (None, *full)
+    )
 
 
 @given(stacks, st.integers(1, 4))
@@ -96,14 +107,19 @@ def test_best_plan_with_sizes_may_recall_what_a_state_can_hold(schedule: str, do
     assert best_plan(stack(schedule), hops, sizes).hops == search(schedule, hops, domains[0] <= 16)
 
 
-@given(stacks, st.integers(1, 6))
-def test_best_plan_with_branches_is_the_best_of_all_sequences(schedule: str, hops: int) -> None:
-    """Three heads, and values of two kinds: they fit everywhere, as every table does."""
-    sizes = TaskSizes((2,) * hops, (2,) * hops, (1,) * (hops - 1))
-    for heads, branching in ((2, False), (3, True)):
+@settings(deadline=None)
+@given(stacks, st.integers(1, 6), st.booleans(), st.booleans())
+def test_best_plan_with_many_heads_is_the_best_of_all_sequences(
+    schedule: str, hops: int, branching: bool, rows: bool
+) -> None:
+    """Values of two kinds, that three heads tell apart, and rows of one entry or of four, more than there are heads."""
+    fan = 1 if rows else 4
+    domains = (2, *(2 * fan,) * (hops - 1))
+    sizes = TaskSizes(domains, (*(2,) * (hops - 1), domains[-1]), (fan,) * (hops - 1))
+    for heads in (3,) if branching else (1, 2):
         architecture = parse_schedule(schedule, Defaults(heads=heads, head_dim=16))
-        found = best_plan(architecture, hops, sizes, branching=True)
-        assert found.hops == search(schedule, hops, True, branching)
+        found = best_plan(architecture, hops, sizes, many_heads=True)
+        assert found.hops == search(schedule, hops, True, branching, rows)
         without = best_plan(architecture, hops, sizes)
         assert found == without if without.hops == hops else found.hops >= without.hops
 
@@ -114,10 +130,41 @@ def test_a_branch_saves_a_full_layer(full: int) -> None:
     architecture = parse_schedule(f"linear {full}*full", Defaults(heads=6, head_dim=16))
     for few in (5, 6):
         values = (7,) * (full - 1) + (few, 9)
-        sizes = TaskSizes((9, *(3 * value for value in values[:-1])), (*values[:-1], 27), (3,) * full)
-        found = best_plan(architecture, full + 1, sizes, branching=True)
+        sizes = TaskSizes((9, *(7 * value for value in values[:-1])), (*values[:-1], 63), (7,) * full)
+        found = best_plan(architecture, full + 1, sizes, many_heads=True)
         assert (found.hops, found.construction) == ((full + 1, "U3") if few == 5 else (full, "C2"))
         assert best_plan(architecture, full + 1, sizes).hops == full
+
+
+@pytest.mark.parametrize(("schedule", "full"), [("linear {}*full", 2), ("linear {}*full", 3), ("{}*full", 3)])
+def test_rows_save_a_full_layer(schedule: str, full: int) -> None:
+    """F full layers make F + 1 hops, F without a carry, while one of the rows is as short as there are heads."""
+    architecture = parse_schedule(schedule.format(full), Defaults(heads=3, head_dim=16))
+    hops = full + schedule.startswith("linear")
+    for short in (3, 4):
+        fans = (*(4,) * (hops - 2), short)  # of z_{L-1}: the last row
+        sizes = TaskSizes((9, *(5 * fan for fan in fans)), (*(5,) * (hops - 1), 5 * fans[-1]), fans)
+        found = best_plan(architecture, hops, sizes, many_heads=True)
+        assert (found.hops, found.construction == "U2") == ((hops, True) if short == 3 else (hops - 1, False))
+        assert best_plan(architecture, hops, sizes).hops == hops - 1
+
+
+@pytest.mark.parametrize(("full", "hops"), [(2, 2), (3, 4), (4, 6)])
+def test_full_layers_alone_look_up_a_row_in_each_layer_but_the_first(full: int, hops: int) -> None:
+    architecture = parse_schedule(f"{full}*full", Defaults(heads=2, head_dim=16))
+    sizes = TaskSizes((7, *(10,) * (hops - 1)), (*(5,) * (hops - 1), 10), (2,) * (hops - 1))
+    found = best_plan(architecture, hops, sizes, many_heads=True)
+    assert (found.hops, found.construction) == (hops, "U2")
+    gathers = [step for step in found.steps if step.move is Move.GATHER]
+    assert [(step.layer, step.hop) for step in gathers] == [(0, hop) for hop in range(2, hops + 1, 2)]
+
+
+def test_a_row_is_gathered_before_the_one_full_layer_of_a_hybrid_only_if_there_is_one() -> None:
+    """With one full layer nothing is gathered before it: rows do not help, however short."""
+    sizes = TaskSizes((20, 20), (20, 20), (1,))
+    for schedule in ("linear full", "full linear", "linear full linear", "conv mlp full"):
+        stacked = parse_schedule(schedule, Defaults(heads=4, head_dim=16))
+        assert best_plan(stacked, 2, sizes, many_heads=True).hops == 1
 
 
 def replayed(plan: Plan, schedule: str) -> int:
@@ -329,6 +376,31 @@ SIZES = TaskSizes((5, 12), (4, 12), (3,))
         ("full[heads=6]", Move.BRANCH, 1, None),
         ("full[heads=5]", Move.BRANCH, 1, "a look-up for each value and one more take 6 heads, there are 5"),
         ("mla", Move.BRANCH, 2, "mla makes no look-ups at once here: heads that ask for different addresses"),
+        ("full[heads=3]", Move.GATHER, 2, None),
+        ("full[heads=2]", Move.GATHER, 2, "a look-up for each entry of a row takes 3 heads, there are 2"),
+        ("full[heads=4,kv_heads=2]", Move.GATHER, 2, None),
+        ("full[heads=6,kv_heads=2,value_dim=3]", Move.GATHER, 2, None),
+        ("full[heads=4,kv_heads=2,value_dim=3]", Move.GATHER, 2, "a look-up for each entry of a row takes 8 heads"),
+        ("full[heads=4,head_dim=7]", Move.GATHER, 2, None),
+        (
+            "full[heads=4,head_dim=6]",
+            Move.GATHER,
+            2,
+            "a code of 7 bits for addresses of all functions is wider than head_dim 6",
+        ),
+        ("topk[k=2]", Move.GATHER, 2, "topk makes no look-ups at once here: heads that ask for different addresses"),
+        ("full[value_dim=12]", Move.LOOK_UP_ROW, 2, None),
+        ("full[value_dim=11]", Move.LOOK_UP_ROW, 2, "a row of 12 bits is wider than the 11 value channels"),
+        ("full[head_dim=5,value_dim=16]", Move.LOOK_UP_ROW, 2, None),
+        ("full[head_dim=4,value_dim=16]", Move.LOOK_UP_ROW, 2, "an address code of 5 bits is wider than head_dim 4"),
+        ("mla[latent=15,rope_dim=2,value_dim=12]", Move.LOOK_UP_ROW, 2, None),
+        (
+            "mla[latent=14,rope_dim=2,value_dim=12]",
+            Move.LOOK_UP_ROW,
+            2,
+            "a key's code and a row of 17 bits together are wider than latent + rope_dim 16",
+        ),
+        ("moba[k=2,block=4]", Move.LOOK_UP_ROW, 2, "moba makes no exact look-up here: it chooses blocks by the mean"),
         ("full", Move.CARRY, 0, "full has no built carry"),
         ("conv[channels=3,kernel=2]", Move.CARRY, 0, None),
         ("conv[channels=2,kernel=2]", Move.CARRY, 0, "a value code of 3 bits is wider than the 2 value channels"),
@@ -372,7 +444,7 @@ def of_name(name: str) -> MixerSpec:
     """A mixer of the table, with what must be given."""
     given = {key: 8 for key, rule in ROWS[name].keys.items() if rule is None}
     if name == "full":
-        given["heads"] = 3  # a branch takes one for each of two values, and one more
+        given["heads"] = 3  # a branch takes one for each of two values, and one more; a row one for each of two entries
     text = ",".join(f"{key}={value}" for key, value in given.items())
     ((spec,),) = [layer.mixers for layer in stack(f"{name}[{text}]" if text else name).layers]
     return spec
@@ -381,8 +453,8 @@ def of_name(name: str) -> MixerSpec:
 @pytest.mark.parametrize("move", Move)
 @pytest.mark.parametrize("name", ROWS)
 def test_every_mixer_makes_each_move_or_a_reason_is_given(name: str, move: Move) -> None:
-    tiny = TaskSizes((2,), (2,), ())
-    found = obstacle(of_name(name), move, 1, tiny)
+    tiny = TaskSizes((2, 4), (2, 4), (2,))
+    found = obstacle(of_name(name), move, 1 if move is not Move.LOOK_UP_ROW else 2, tiny)
     assert (found is None) == (name in RULES[move])
     assert found is None or (name in found and "\n" not in found)
 

@@ -29,6 +29,9 @@ STACKS = [
     "4*linear",
     "full",
     "gdn|full",
+    "2*linear full[heads=9]",
+    "2*full[heads=5,kv_heads=1]",
+    "3*full[heads=2]",
 ]
 
 
@@ -49,9 +52,9 @@ def test_two_hops(schedule: str, sizes: Sizes) -> None:
     for row in found.rows:
         # Built: the plan is there at the size named, and not at the next.
         if row.built:
-            assert best_plan(architecture, 2, task(row, row.built), packed=True).hops == 2
+            assert best_plan(architecture, 2, task(row, row.built), packed=True, many_heads=True).hops == 2
         if row.built is not None:
-            assert best_plan(architecture, 2, task(row, row.built + 1), packed=True).hops < 2
+            assert best_plan(architecture, 2, task(row, row.built + 1), packed=True, many_heads=True).hops < 2
         if row.certified is None:
             continue
         # Certified: for exactly these sizes, and none of them is built; nor is any larger one.
@@ -67,6 +70,51 @@ def test_two_hops(schedule: str, sizes: Sizes) -> None:
     assert bool(lengths) == (shortest.kind == "impossible")
     assert shortest.prompt_length is None or shortest.prompt_length in lengths
     assert bool(found.reason) == (not lengths)
+
+
+@pytest.mark.parametrize("sizes", ["free", "paper"])
+@pytest.mark.parametrize(
+    ("schedule", "constructions"),
+    [
+        ("linear full[heads=5]", {"", "U3"}),
+        ("conv[channels=3,kernel=2] full[heads=8,kv_heads=2,value_dim=3]", {"", "U3"}),
+        ("2*linear[head_dim=1,value_dim=3] full[heads=6]", {"", "C3", "U3"}),
+        ("2*full", {"U2"}),
+        ("2*full[heads=6,kv_heads=3,value_dim=2]", {"", "U2", "U3"}),
+        ("2*full[heads=4]", {"U2", "U3"}),
+        ("full[heads=3] full[heads=12]", {"", "U2", "U3"}),
+        ("topk[k=1] full[heads=3]", {"", "U3"}),
+    ],
+)
+def test_many_heads_count(schedule: str, sizes: Sizes, constructions: set[str]) -> None:
+    """Against every n_1 up to 130, asked one by one: what is built is everything up to a size, and the frontier's."""
+    architecture = stack(schedule, head_dim=10, bits=2)
+    found, seen = frontier(architecture, 2, sizes=sizes), set()
+    for row in found.rows:
+        plans = [best_plan(architecture, 2, task(row, n), packed=True, many_heads=True) for n in range(1, 131)]
+        built = [n for n, plan in enumerate(plans, start=1) if plan.hops == 2]
+        assert built == list(range(1, len(built) + 1))
+        if row.built is not None and row.built < 130:
+            assert len(built) == row.built
+            assert row.construction == (plans[row.built - 1].construction if built else "")
+            seen.add(row.construction)
+    assert seen >= constructions if sizes == "paper" else seen
+
+
+def test_one_hop_by_heads_alone() -> None:
+    """A head for each address of z_1 and one more: m up to the number of heads less one."""
+    (row,) = frontier(stack("full[heads=7]"), 1).rows
+    assert (row.built, row.construction) == (6, "U3")
+
+
+def test_what_a_state_holds_is_told_apart_from_what_heads_look_up() -> None:
+    """A capacity is the state's: heads that look up more entries do not count, in the frontier they do."""
+    architecture = stack("2*linear full[heads=40]", bits=1)
+    found, without = capacity(architecture, 2), capacity(stack("2*linear full", bits=1), 2)
+    assert found is not None
+    assert without is not None
+    assert found.built == without.built < 39
+    assert {39, 40} <= {row.m for row in frontier(architecture, 2, sizes="paper").rows}
 
 
 @pytest.mark.parametrize("sizes", ["free", "paper"])

@@ -25,7 +25,7 @@ open, all digits of i_{t+1} are -1, and it is taken for 0.
 So a bound on hops can only hold at sizes with at least as many values as such heads.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,14 +146,26 @@ def write_branch(mixer: Mixer[Any, Any], directions: Directions, branch: Branch,
         mixer.gate.weight[:, one] = OPEN
 
 
-def write_choice(unit: int, weights: Weights, directions: Directions, branch: Branch) -> None:
-    """Let units of a map, from `unit` on, write the digits of i_{t+1} for the value that i_t has."""
-    known, target = directions[branch.raw], directions[branch.target]
-    for value in range(branch.told_apart):
+def write_choice(
+    unit: int, weights: Weights, *, known: Sequence[int], found: Sequence[Sequence[int]], target: Sequence[int]
+) -> int:
+    """Let units of a map, from `unit` on, write the digits of the one that is wanted of several codes.
+
+    Args:
+        unit: the first of 2 units a digit.
+        weights: of the map.
+        known: columns with the digits of its number.
+        found: columns of each code, by number.
+        target: columns that receive it; all -1 if there is no code of this number.
+
+    Returns:
+        The first unit behind them.
+    """
+    for value, code in enumerate(found):
         agreeing = signs(value, len(known))
-        for found, wanted in zip(branch.of_value(directions, value), target, strict=True):
+        for digit_found, wanted in zip(code, target, strict=True):
             for shift in (1.0, -1.0):
-                weights.rise[unit, found] = 2.0
+                weights.rise[unit, digit_found] = 2.0
                 for column, digit in zip(known, agreeing, strict=True):
                     weights.rise[unit, column] = 2.0 * digit
                 weights.rise_bias[unit] = shift - 2.0 * len(known)
@@ -161,6 +173,13 @@ def write_choice(unit: int, weights: Weights, directions: Directions, branch: Br
                 unit += 1
     for wanted in target:
         weights.fall_bias[wanted] = -1.0
+    return unit
+
+
+def write_branch_choice(unit: int, weights: Weights, directions: Directions, branch: Branch) -> None:
+    """Let units of a map, from `unit` on, write the digits of i_{t+1} for the value that i_t has."""
+    found = [branch.of_value(directions, value) for value in range(branch.told_apart)]
+    write_choice(unit, weights, known=directions[branch.raw], found=found, target=directions[branch.target])
 
 
 def _compared(directions: Directions, branch: Branch) -> list[int]:

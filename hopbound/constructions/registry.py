@@ -5,8 +5,8 @@ import torch
 from hopbound.architecture import Architecture
 from hopbound.constructions.associative import AssociativeMemory
 from hopbound.constructions.chain import ChainOfThought
-from hopbound.constructions.composition import EXAMPLES as COMPOSITION
 from hopbound.constructions.composition import build_composition
+from hopbound.constructions.composition_examples import EXAMPLES as COMPOSITION
 from hopbound.constructions.construction import Built, Construction, Example, Mode
 from hopbound.constructions.doubling import Doubling
 from hopbound.constructions.dyck import BracketStack
@@ -43,7 +43,7 @@ CONSTRUCTIONS: tuple[Construction, ...] = (
 
 
 # Where the planner's constructions are proved, if not beside the others.
-_PROVED = {"U3": "hopbound/constructions/branching.py"}
+_PROVED = {"U2": "hopbound/constructions/rows.py", "U3": "hopbound/constructions/branching.py"}
 
 # What each construction is shown on, those of the planner first: name, theorem, example.
 EXAMPLES: tuple[tuple[str, str, Example], ...] = (

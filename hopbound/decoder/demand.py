@@ -15,7 +15,8 @@ A recurrent layer needs only the positions that change its state. Whether one do
 on the subsequence of writers and readers, which gives the same states to the bit.
 
 If a layer's output is demanded everywhere, that layer and what is below it are computed at all positions, attention
-there in tiles (`everywhere.py`): O(n²) in time, which is what the weights ask for, but O(n) in memory.
+there in tiles (`everywhere.py`): O(n²) in time, which is what the weights ask for, but O(n) in memory. Not so where the
+map behind it passes it on at few positions, being shut at the others whatever the layer's mixers write (`shut.py`).
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from hopbound.decoder.chunk import Chunk, mapped, matmul, replaced
 from hopbound.decoder.everywhere import attend_everywhere, pairs_seen
+from hopbound.decoder.shut import depending, embedding_bounds, thresholds, write_bounds
 from hopbound.mixers import Mixer, Sight, SoftmaxAttention
 from hopbound.mixers.mixer import accumulator, columns_read
 
@@ -46,50 +49,6 @@ class Demand:
     everywhere: Bool[Tensor, " width"]
     at: Bool[Tensor, " width"]
     positions: Int[Tensor, " places"]
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Part of the stream at consecutive positions, on the columns `columns`: position part plus token part.
-
-    The token part is held on `token_columns` only (places in `columns`); a projection that reads none of them is the
-    same for the whole batch and is computed once.
-    """
-
-    start: int
-    columns: Int[Tensor, " columns"]
-    token_columns: Int[Tensor, " some"]
-    positions: Float[Tensor, "one time columns"]
-    tokens: Float[Tensor, "batch time some"]
-
-    @property
-    def value(self) -> Float[Tensor, "any time columns"]:
-        """The stream itself; the batch axis is 1 if no column depends on the token."""
-        if not len(self.token_columns):
-            return self.positions
-        value = self.positions.expand(self.tokens.shape[0], -1, -1).clone()
-        value[..., self.token_columns] += self.tokens
-        return value
-
-    def project(self, weight: Float[Tensor, "out width"]) -> Float[Tensor, "any time out"]:
-        """The chunk under a projection; the batch axis is 1 if the projection reads no token column."""
-        weight = weight[:, self.columns]
-        projected = self.positions @ weight.T
-        by_token = weight[:, self.token_columns]
-        return projected + self.tokens @ by_token.T if by_token.any() else projected
-
-    def weigh(
-        self, weights: Float[Tensor, "batch heads queries time"], width: int
-    ) -> Float[Tensor, "batch heads queries width"]:
-        """Sums over the chunk's positions, weighted, of its columns, in a stream of `width` columns."""
-        total = torch.zeros(*weights.shape[:3], width, dtype=weights.dtype)
-        from_position = self.positions.ne(0).flatten(0, 1).any(dim=0)
-        if from_position.any():
-            positions = self.positions[:, None, :, from_position].to(weights.dtype)
-            total[..., self.columns[from_position]] += _matmul(weights, positions)
-        if len(self.token_columns):
-            total[..., self.columns[self.token_columns]] += weights @ self.tokens[:, None].to(weights.dtype)
-        return total
 
 
 def demand_logits(decoder: "Decoder", tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch answers"]:
@@ -150,6 +109,8 @@ class _Evaluation:
         self.all_positions = torch.arange(self.length)
         self.tables: dict[tuple[int, ...], Tensor] = {}
         self.unwritten = self._unwritten()
+        self.passed: dict[int, tuple[Tensor, Tensor]] = {}  # by layer: positions and columns where its map is open
+        self.known: dict[int, Tensor] = {}  # by layer: what it writes there
         self.demands = self._demands()
 
     # -- what is demanded ------------------------------------------------------------------------------------------
@@ -195,8 +156,35 @@ class _Evaluation:
         block = self.blocks[index]
         everywhere = map_demand(block.pointwise, after.everywhere)
         if any((mixer.writes() & everywhere).any() for mixer in block.each_mixer()):
+            if (passed := self._passed(index, after.everywhere)) is not None:
+                self.passed[index] = positions, columns = passed
+                return Demand(after.everywhere, after.at | columns, torch.cat([after.positions, positions]).unique())
             return Demand(self._none(), after.at | after.everywhere, self.all_positions)
         return after
+
+    def _passed(
+        self, index: int, wanted: Bool[Tensor, " width"]
+    ) -> tuple[Int[Tensor, " some"], Bool[Tensor, " width"]] | None:
+        """Where a layer's mixers can change columns in `wanted`, by its map alone, and which; None: at most places."""
+        block, unwritten = self.blocks[index], self.unwritten[index]
+        pointwise = block.pointwise
+        if self.dense or pointwise is None or pointwise.gate is not None or self.decoder.config.activation != "relu":
+            return None
+        if any((mixer.writes() & wanted).any() for mixer in block.each_mixer()):
+            return None
+        units = depending(pointwise, block, wanted)
+        bounds = write_bounds(block, unwritten, embedding_bounds(self.decoder))
+        least = thresholds(pointwise, units, unwritten, bounds)
+        if least.isinf().any():
+            return None
+        rise, positions = pointwise.rise.weight[units], []
+        for chunk in self._embedding(rise.ne(0).any(dim=0), self.width):
+            is_open = (chunk.project(rise) >= least).any(dim=-1).any(dim=0)
+            positions.append(chunk.start + is_open.nonzero()[:, 0])
+        found = torch.cat(positions)
+        if 2 * len(found) > self.length:
+            return None
+        return found, wanted & pointwise.fall.weight[:, units].ne(0).any(dim=1)
 
     def _demand_before(self, index: int, after: Demand) -> Demand:
         block = self.blocks[index]
@@ -262,6 +250,9 @@ class _Evaluation:
                 else:
                     total = total + mixer(normed, None)[0][:, kept]
             x = total if block.pointwise is None else block.pointwise(total)
+            if index in self.passed:
+                positions, columns = self.passed[index]
+                self.known[index] = x[:, torch.searchsorted(after.positions, positions)][..., columns]
         return self.decoder.read_out(x)[:, -1]
 
     def _near(
@@ -297,7 +288,7 @@ class _Evaluation:
         reads = columns_read(mixer.key.weight), columns_read(mixer.value.weight)
         for chunk in self._chunks(reads[0] | reads[1], index, base, whole, places * spec.heads):
             keys = _heads(chunk.project(mixer.key.weight), spec.kv_heads).to(wide)
-            scores = _matmul(queries, keys.transpose(2, 3))
+            scores = matmul(queries, keys.transpose(2, 3))
             columns = chunk.start + torch.arange(scores.shape[-1])
             if mixer.causal and int(columns[-1]) > int(rows.min()):
                 scores = scores.masked_fill(columns > rows[:, None], -torch.inf)
@@ -324,7 +315,8 @@ class _Evaluation:
         """The wanted columns of the input of layer `index` at all positions, for so many queries.
 
         They are made from what is known at all positions: the embedding, or the input of layer `base`. No mixer in
-        between writes them, or they would be known further up; position-wise maps may.
+        between writes them, or they would be known further up; position-wise maps may, and pass on at few positions
+        what mixers wrote.
         """
         needs = [wanted]
         for block in reversed(self.blocks[base:index]):
@@ -332,9 +324,12 @@ class _Evaluation:
         needs.reverse()
         pieces = self._embedding(needs[0], queries) if whole is None else self._slices(whole, needs[0], queries)
         for chunk in pieces:
-            for block, need in zip(self.blocks[base:index], needs[1:], strict=True):
-                if block.pointwise is not None and (map_writes(block.pointwise, self.width) & need).any():
-                    chunk = _mapped(chunk, block.pointwise, need)
+            for layer, need in zip(range(base, index), needs[1:], strict=True):
+                pointwise = self.blocks[layer].pointwise
+                if pointwise is not None and (map_writes(pointwise, self.width) & need).any():
+                    chunk = mapped(chunk, pointwise, need)
+                if layer in self.known:
+                    chunk = replaced(chunk, *self.passed[layer], self.known[layer])
             yield chunk
 
     def _slices(self, whole: Float[Tensor, "batch time width"], wanted: Tensor, queries: int) -> Iterator[Chunk]:
@@ -384,28 +379,5 @@ class _Evaluation:
         return x
 
 
-def _matmul(a: Float[Tensor, "batch heads p q"], b: Float[Tensor, "any some q r"]) -> Float[Tensor, "batch heads p r"]:
-    """`a @ b`; where `b` is the same for the whole batch, one product without a copy for each example."""
-    if b.shape[0] != 1:
-        return a @ b
-    batch, heads, rows, _ = a.shape
-    product = a.transpose(0, 1).reshape(heads, batch * rows, -1) @ b[0]
-    return product.view(heads, batch, rows, -1).transpose(0, 1)
-
-
 def _heads(x: Float[Tensor, "batch time inner"], heads: int) -> Float[Tensor, "batch heads time dim"]:
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
-
-
-def _mapped(chunk: Chunk, pointwise: "PointwiseMap", need: Bool[Tensor, " width"]) -> Chunk:
-    """The chunk after a position-wise map, on the columns needed after it."""
-    units = pointwise.fall.weight[need].ne(0).any(dim=0)
-    value = chunk.value
-    hidden = pointwise.hidden(value, chunk.columns, units)
-    columns = need.nonzero()[:, 0]
-    added = hidden @ pointwise.fall.weight[columns][:, units].T + pointwise.fall.bias[columns]
-    mapped = value[..., torch.searchsorted(chunk.columns, columns)] + added
-    if not len(chunk.token_columns):
-        return Chunk(chunk.start, columns, chunk.token_columns, mapped, chunk.tokens)
-    positions = torch.zeros(1, value.shape[1], len(columns), dtype=value.dtype)
-    return Chunk(chunk.start, columns, torch.arange(len(columns)), positions, mapped)

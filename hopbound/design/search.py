@@ -1,7 +1,7 @@
 """The search over schedules: an exact dynamic program over what the two tokens can know after each layer.
 
-The claims plan for one stack at one choice of sizes: a *situation* (`claims.Situation`) is what the last token and the
-token of `z_0` know, and each layer makes at most one move, one of `claims.moves_from`. A prefix of a
+The claims plan for one stack at one choice of sizes: a *situation* (`planning.Situation`) is what the last token and
+the token of `z_0` know, and each layer makes at most one move, one of `planning.moves_from`. A prefix of a
 schedule is as good as the set of situations that it can reach, at each of the hardest sizes, and as whether a full
 layer was in it (a recall stands before the first). So two prefixes are compared by these alone, not by their layers.
 
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from math import factorial, prod
 
 from hopbound.architecture import Kind, Layer
-from hopbound.claims import Situation, moves_from
 from hopbound.design.hardest import HardSizes
+from hopbound.planning import Situation, moves_from
 
 Reached = int
 """A set of situations for each of the sizes, and whether no full layer stands before, as one number."""

@@ -77,8 +77,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ('break "4*linear" --m 1', "m", "1"),
         ('break "4*linear" --hops 3 --n 2', "n", "(2,)"),
         # what the stack cannot be built for
-        ('build "3*full" --hops 3 --m 8 --n 4,4', "hops", "3"),
-        ('build "2*full" --hops 2 --m 8 --n 4', "hops", "2"),
+        ('build "3*mla" --hops 3 --m 8 --n 4,4', "hops", "3"),
+        ('build "2*full" --hops 3 --m 8 --n 4,4', "hops", "3"),
+        ('build "2*full" --hops 2 --m 8 --n 4', "sizes", "D=(8, 32) M=(8, 32)"),
         ("build full --hops 1 --m 8", "hops", "1"),
         ('build "linear full linear" --hops 2 --m 8 --n 4', "hops", "2"),
         ('build "linear 2*full" --hops 2 --m 64 --n 8 --head-dim 4', "sizes", "D=(64, 512) M=(64, 512)"),

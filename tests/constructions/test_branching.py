@@ -9,7 +9,8 @@ import torch
 from hopbound.architecture import parse_schedule
 from hopbound.claims import best_plan
 from hopbound.constructions import build as build_and_verify
-from hopbound.constructions.composition import EXAMPLES, task_sizes
+from hopbound.constructions.composition import task_sizes
+from hopbound.constructions.composition_examples import EXAMPLES
 from hopbound.constructions.verification import verify_model
 from hopbound.errors import InputError
 from hopbound.tasks import FunctionComposition, parse_task

@@ -260,7 +260,7 @@ def test_without_a_query_the_encoder_s_weights_are_right_under_a_causal_mask() -
 
 
 def test_the_same_stack_in_the_hard_order_is_refused_and_certified_impossible_on_long_prompts() -> None:
-    easy = FunctionComposition(5, 3, (2, 1, 2, 1), values=(3, 3, 3, 3), order="easy")
+    easy = FunctionComposition(5, 3, (2, 2, 2, 2), values=(3, 3, 3, 3), order="easy")  # no row of one entry
     architecture = stack(5)
     assert right(write_weights(architecture, easy).decoder, easy) == 1.0
     with pytest.raises(InputError, match=r"^[^\n]*$"):
