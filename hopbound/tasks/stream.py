@@ -10,7 +10,7 @@ size, the process, the hash seed or the state of any generator of the caller. nu
 alone, whose values are fixed by the definition of Philox; integers are made of them by `below`, and by nothing else.
 
 Different splits are independent streams. They are not disjoint sets of examples: where a task has few instances,
-the same one turns up in both.
+the same one turns up in both. `hopbound.tasks.splits` keeps what is tested out of training.
 """
 
 import hashlib
