@@ -123,10 +123,10 @@ def tasks_table() -> str:
     """The tasks with their sizes, from the registry."""
     import inspect
 
-    from hopbound.tasks import TASKS
+    from hopbound.tasks import SEQUENCE_TASKS
 
     lines = ["| task | sizes | what is asked |", "|---|---|---|"]
-    for name, kind in sorted(TASKS.items()):
+    for name, kind in sorted(SEQUENCE_TASKS.items()):
         parameters = inspect.signature(kind).parameters.values()
         sizes = (one.name if one.default is one.empty else f"{one.name}={one.default}" for one in parameters)
         about = (sys.modules[kind.__module__].__doc__ or "").partition("\n\n")[0]

@@ -19,7 +19,7 @@ from hopbound.cli.main import app
 from hopbound.constructions import CONSTRUCTIONS, EXAMPLES
 from hopbound.errors import InputError
 from hopbound.mixers import REGISTRY
-from hopbound.tasks import TASKS, parse_task
+from hopbound.tasks import SEQUENCE_TASKS, parse_task
 
 from .cli.commands import hopbound
 
@@ -292,7 +292,7 @@ def test_the_table_of_tasks() -> None:
     shown = re.search(r"<!-- tasks -->\n(.*?)<!-- end -->", page, re.S)
     assert shown is not None
     assert shown[1] == refresh().tasks_table()
-    assert re.findall(r"^\| `(\w+)` \|", shown[1], re.M) == sorted(TASKS)
+    assert re.findall(r"^\| `(\w+)` \|", shown[1], re.M) == sorted(SEQUENCE_TASKS)
 
 
 def shown_constructions() -> list[list[str]]:

@@ -102,13 +102,21 @@ class Dyck(SizedTask):
         Raises:
             InputError: seed, split or range are not valid (see `hopbound.tasks.stream`).
         """
+        return self._labelled(self.draw(seed, self.identity, split, start, count))
+
+    def draw(self, seed: int, identity: str, split: str, start: int, count: int) -> NDArray[np.int64]:
+        """Random prefixes [count, n] from the stream of that identity, which may be another task's.
+
+        Raises:
+            InputError: seed, split or range are not valid (see `hopbound.tasks.stream`).
+        """
         prompts = np.empty((count, self.length), dtype=np.int64)
         stream.check_range(start, count)
         step = max(1, DRAWN_AT_ONCE // self.length)
         for done in range(0, count, step):
-            drawn = self._drawn(seed, self.identity, split, start + done, min(step, count - done))
+            drawn = self._drawn(seed, identity, split, start + done, min(step, count - done))
             prompts[done : done + len(drawn)] = self._walks(drawn % 2 == 1, drawn // 2)
-        return self._labelled(prompts)
+        return prompts
 
     def enumerate(self, start: int, count: int) -> Batch:
         """Instances by number, in lexicographic order of their tokens.

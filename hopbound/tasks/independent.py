@@ -2,7 +2,7 @@
 
 Most tasks about words are of this kind. A prompt is then a number in mixed radix, so that sampling, enumeration and
 counting are the same for all of them; a task says only which ranges its tokens have. Kinds of tokens have ranges that
-do not meet, so that a token says what it is.
+do not meet, so that a token says what it is, where the task does not say that its position does.
 """
 
 import math
@@ -16,30 +16,24 @@ from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
-from hopbound.tasks.sizes import SizedTask, check_shape, made_in_pairs
+from hopbound.tasks.sequence import Labelled
+from hopbound.tasks.sizes import Sized, SizedTask, check_shape, made_in_pairs
 from hopbound.tasks.task import Batch, instance_digits
 
 Stretch = tuple[str, int, int, int]
 """A part of a prompt: its name, how many tokens it has, their least value, how many values they have."""
 
 
-class IndependentTokens(SizedTask):
-    """A task whose prompts are all sequences of tokens from given ranges. Subclasses have sizes as their fields."""
+class UniformTokens(Sized):
+    """A task of any kind whose sequences are all sequences of tokens from given ranges, uniform and independent.
 
-    families: ClassVar[Sequence[str]]
-    """The adversarial families; they take turns, two examples each."""
+    Subclasses have sizes as their fields.
+    """
 
     @property
     @abstractmethod
     def stretches(self) -> Sequence[Stretch]:
-        """The parts of the prompt, from left to right; the last token is the one at which the answer is read."""
-
-    @abstractmethod
-    def make_family(self, family: str, prompts: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Uniform prompts [K, n], examples `numbers` [K] of the adversarial ones, made into prompts of a family.
-
-        Examples come in pairs: rows 2i and 2i + 1 belong together.
-        """
+        """The parts of the sequence, from left to right."""
 
     @property
     def prompt_length(self) -> int:
@@ -52,13 +46,8 @@ class IndependentTokens(SizedTask):
         return max(least + values for _, _, least, values in self.stretches)
 
     @property
-    def instances(self) -> int:
-        """The product of the ranges of all tokens."""
-        return math.prod(values**length for _, length, _, values in self.stretches)
-
-    @property
     def log2_instances(self) -> float:
-        """The logarithm of `instances`, without that number."""
+        """The logarithm of the number of sequences, without that number."""
         return sum(length * math.log2(values) for _, length, _, values in self.stretches)
 
     @property
@@ -75,6 +64,64 @@ class IndependentTokens(SizedTask):
             start += length
         raise KeyError(name)
 
+    def check_prompts(self, prompts: NDArray[np.int64]) -> None:
+        """Refuse what are no sequences of this task.
+
+        Raises:
+            InputError: another shape or type, or a token out of its range.
+        """
+        check_shape(prompts, self.prompt_length)
+        for name, _, least, values in self.stretches:
+            part = prompts[:, self.span(name)]
+            if part.size and not least <= part.min() <= part.max() < least + values:
+                raise InputError(name, f"{part.min()} to {part.max()}", f"values from {least} to {least + values - 1}")
+
+    def draw(self, seed: int, split: str, start: int, count: int) -> NDArray[np.int64]:
+        """Uniform sequences [count, n].
+
+        Raises:
+            InputError: seed, split or range are not valid (see `hopbound.tasks.stream`).
+        """
+        return self._least() + stream.integers(seed, self.identity, split, start, count, self._ranges())
+
+    def _ranges(self) -> NDArray[np.int64]:
+        return np.concatenate([np.full(length, values, dtype=np.int64) for _, length, _, values in self.stretches])
+
+    def _least(self) -> NDArray[np.int64]:
+        return np.concatenate([np.full(length, least, dtype=np.int64) for _, length, least, _ in self.stretches])
+
+
+class UniformSequence(UniformTokens):
+    """A task that asks at several tokens of such sequences."""
+
+    def labelled(self, seed: int, split: str, start: int, count: int) -> Labelled:
+        """Uniform examples, labelled by the oracle.
+
+        Raises:
+            InputError: seed, split or range are not valid (see `hopbound.tasks.stream`).
+        """
+        tokens = self.draw(seed, split, start, count)
+        return Labelled(tokens, self.labels(tokens))
+
+
+class IndependentTokens(UniformTokens, SizedTask):
+    """Such a task with one answer: its prompts are all of the sequences. Subclasses have sizes as their fields."""
+
+    families: ClassVar[Sequence[str]]
+    """The adversarial families; they take turns, two examples each."""
+
+    @abstractmethod
+    def make_family(self, family: str, prompts: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Uniform prompts [K, n], examples `numbers` [K] of the adversarial ones, made into prompts of a family.
+
+        Examples come in pairs: rows 2i and 2i + 1 belong together.
+        """
+
+    @property
+    def instances(self) -> int:
+        """The product of the ranges of all tokens."""
+        return math.prod(values**length for _, length, _, values in self.stretches)
+
     def place(self, position: int) -> tuple[str, int]:
         """The stretch that a token belongs to, and its number in it."""
         for name, length, _, _ in self.stretches:
@@ -89,7 +136,7 @@ class IndependentTokens(SizedTask):
         Raises:
             InputError: seed, split or range are not valid (see `hopbound.tasks.stream`).
         """
-        return self._labelled(self._least() + stream.integers(seed, self.identity, split, start, count, self._ranges()))
+        return self._labelled(self.draw(seed, split, start, count))
 
     def enumerate(self, start: int, count: int) -> Batch:
         """Instances by number: the tokens are its digits in mixed radix, the last token fastest.
@@ -133,26 +180,8 @@ class IndependentTokens(SizedTask):
             if keep.any():
                 yield np.stack([batch.prompts, changed], axis=1)[keep]
 
-    def check_prompts(self, prompts: NDArray[np.int64]) -> None:
-        """Refuse what are no prompts of this task.
-
-        Raises:
-            InputError: another shape or type, or a token out of its range.
-        """
-        check_shape(prompts, self.prompt_length)
-        for name, _, least, values in self.stretches:
-            part = prompts[:, self.span(name)]
-            if part.size and not least <= part.min() <= part.max() < least + values:
-                raise InputError(name, f"{part.min()} to {part.max()}", f"values from {least} to {least + values - 1}")
-
     def _labelled(self, prompts: NDArray[np.int64]) -> Batch:
         return Batch(prompts, self.oracle(prompts))
-
-    def _ranges(self) -> NDArray[np.int64]:
-        return np.concatenate([np.full(length, values, dtype=np.int64) for _, length, _, values in self.stretches])
-
-    def _least(self) -> NDArray[np.int64]:
-        return np.concatenate([np.full(length, least, dtype=np.int64) for _, length, least, _ in self.stretches])
 
     def _adversarial_pairs(self, seed: int, low: int, high: int) -> NDArray[np.int64]:
         """Adversarial prompts number `low .. high - 1`; both are even, so that no pair is cut."""

@@ -80,7 +80,7 @@ class PermutationWords(IndependentTokens):
     @cached_property
     def permutations(self) -> NDArray[np.int64]:
         """What each letter does: int64 [letters, k], row g holds g(0), g(1), .."""
-        return np.array(_permutations(self.points, self.letters), dtype=np.int64)
+        return np.array(letters_of(self.points, self.letters), dtype=np.int64)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -171,8 +171,8 @@ class PermutationWords(IndependentTokens):
 
 
 @cache
-def _permutations(points: int, letters: Letters) -> tuple[tuple[int, ...], ...]:
-    """The letters of a kind, the identity first."""
+def letters_of(points: int, letters: Letters) -> tuple[tuple[int, ...], ...]:
+    """The letters of a kind, the identity first: each the tuple of its values."""
     identity = tuple(range(points))
     if letters == "cyclic":
         return tuple(tuple((i + shift) % points for i in identity) for shift in identity)

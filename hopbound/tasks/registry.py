@@ -6,13 +6,21 @@ from hopbound.errors import InputError
 from hopbound.tasks.composition import FunctionComposition
 from hopbound.tasks.copying import Copying
 from hopbound.tasks.dyck import Dyck
+from hopbound.tasks.dyck_next import DyckNext
+from hopbound.tasks.group_words import GroupWords
+from hopbound.tasks.k_hop import KHop
 from hopbound.tasks.masked_recall import MaskedRecall
+from hopbound.tasks.match3 import Match3
+from hopbound.tasks.min_ip import MinInnerProduct
+from hopbound.tasks.modular_counting import ModularCounting
+from hopbound.tasks.mqar import MultiQueryRecall
 from hopbound.tasks.parity import Parity
 from hopbound.tasks.parity_retrieval import ParityRetrieval
 from hopbound.tasks.permutation_words import PermutationWords
 from hopbound.tasks.recall import Recall
 from hopbound.tasks.selective_copying import SelectiveCopying
 from hopbound.tasks.sequence import SequenceTask
+from hopbound.tasks.sparse_averaging import SparseAveraging
 from hopbound.tasks.state_recall import StateRecall
 from hopbound.tasks.task import Task
 from hopbound.tasks.two_sum import TwoSum
@@ -29,10 +37,20 @@ TASKS: dict[str, type[Task]] = {
     Dyck.name: Dyck,
     ParityRetrieval.name: ParityRetrieval,
     StateRecall.name: StateRecall,
+    MinInnerProduct.name: MinInnerProduct,
 }
 
 # With those that ask at several tokens of a sequence.
-SEQUENCE_TASKS: dict[str, type[SequenceTask]] = {**TASKS}
+SEQUENCE_TASKS: dict[str, type[SequenceTask]] = {
+    **TASKS,
+    MultiQueryRecall.name: MultiQueryRecall,
+    ModularCounting.name: ModularCounting,
+    GroupWords.name: GroupWords,
+    DyckNext.name: DyckNext,
+    Match3.name: Match3,
+    SparseAveraging.name: SparseAveraging,
+    KHop.name: KHop,
+}
 
 
 def sequence_task_from_json(value: Mapping[str, object]) -> SequenceTask:

@@ -106,6 +106,8 @@ def distinct(choices: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     The first P steps of a Fisher-Yates shuffle: each sequence of distinct numbers has exactly one sequence of choices.
     """
     rows, columns = choices.shape
+    if columns * columns < count:
+        return _few_distinct(choices)
     drawn = np.empty_like(choices)
     size = max(1, _SHUFFLED_AT_ONCE // count)
     for start in range(0, rows, size):
@@ -117,6 +119,23 @@ def distinct(choices: NDArray[np.int64], count: int) -> NDArray[np.int64]:
             drawn[start : start + size, column] = deck[each, taken]
             deck[each, taken] = deck[:, column]
     return drawn
+
+
+def _few_distinct(choices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same shuffle with the places alone that were written to: a deck of many cards is hardly touched."""
+    drawn = np.empty((choices.shape[1], len(choices)), dtype=np.int64)
+    places: list[NDArray[np.int64]] = []
+    cards: list[NDArray[np.int64]] = []
+    for column, choice in enumerate(choices.T):
+        taken = choice + column
+        first = np.full_like(taken, column)
+        drawn[column] = taken
+        for place, card in zip(places, cards, strict=True):  # what was written last counts
+            np.copyto(drawn[column], card, where=place == taken)
+            np.copyto(first, card, where=place == column)
+        places.append(taken)
+        cards.append(first)
+    return np.ascontiguousarray(drawn.T)
 
 
 def have_repeats(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:

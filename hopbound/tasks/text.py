@@ -1,7 +1,7 @@
 """Tasks as people write them: `recall[pairs=16,values=8]`, a name with its sizes in brackets, as mixers are written.
 
-A size is a whole number, several with `/` between them (`n=4/4`, and `n=4/` for a list of one), or a word. What is left
-out has the task's default.
+A size is a whole number, several with `/` between them (`n=4/4`, and `n=4/` for a list of one), a number with a point
+(`alpha=0.1`), or a word. What is left out has the task's default.
 """
 
 import inspect
@@ -60,7 +60,9 @@ def _parse(text: str, known: Mapping[str, type[T]]) -> T:
 def _value(text: str) -> Any:
     if "/" in text:
         return tuple(_value(part) for part in text.split("/") if part)
-    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"-?\d{1,18}\.\d{1,18}", text) else text
 
 
 def format_task(task: SequenceTask) -> str:

@@ -14,6 +14,7 @@ from hopbound.tasks import (
     FunctionAnswerer,
     FunctionComposition,
     MaskedRecall,
+    MinInnerProduct,
     Parity,
     ParityRetrieval,
     PermutationWords,
@@ -42,6 +43,7 @@ EXAMPLES: list[Task] = [
     PermutationWords(3, 4),
     Dyck(2, 3, 7),
     StateRecall(3, 2, 4),
+    MinInnerProduct(2, 3),
     ParityRetrieval(2, 5),
 ]
 

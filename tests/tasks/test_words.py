@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from hopbound.errors import InputError
-from hopbound.tasks import Parity, PermutationWords, parity, parse_task, permutation_words
+from hopbound.tasks import MinInnerProduct, Parity, PermutationWords, min_ip, parity, parse_task, permutation_words
 from hopbound.tasks.independent import IndependentTokens
 
 SMALL: list[IndependentTokens] = [
     Parity(1),
     Parity(6),
+    MinInnerProduct(1, 2),
+    MinInnerProduct(2, 3),
     PermutationWords(2, 3),
     PermutationWords(3, 3),
     PermutationWords(4, 1, "alternating"),
@@ -28,6 +30,8 @@ def plain_answer(task: IndependentTokens, prompt: list[int]) -> int:
     """The definitions, token by token."""
     if isinstance(task, Parity):
         return prompt.count(1) % 2
+    if isinstance(task, MinInnerProduct):
+        return min(bin(vector & prompt[-1]).count("1") for vector in prompt[:-1])
     assert isinstance(task, PermutationWords)
     k = task.points
     if task.letters == "transpositions":
@@ -47,7 +51,7 @@ def plain_answer(task: IndependentTokens, prompt: list[int]) -> int:
     return point
 
 
-@pytest.mark.parametrize("module", [parity, permutation_words])
+@pytest.mark.parametrize("module", [min_ip, parity, permutation_words])
 def test_worked_examples(module: object) -> None:
     result = doctest.testmod(module)  # pyright: ignore[reportArgumentType]
     assert result.attempted > 0
@@ -113,6 +117,23 @@ def test_adversarial_bits() -> None:
         elif number % 2:
             assert int((batch.prompts[number] != batch.prompts[number - 1]).sum()) == 1
             assert batch.answers[number] != batch.answers[number - 1]
+
+
+def test_adversarial_vectors() -> None:
+    task = MinInnerProduct(5, 4)
+    batch = task.adversarial(0, 0, 64)
+    for number, (prompt, answer) in enumerate(zip(batch.prompts.tolist(), batch.answers.tolist(), strict=True)):
+        family = task.adversarial_family(number)
+        if family == "all alike":
+            assert len(set(prompt[:-1])) == 1
+            assert answer == bin(prompt[0] & prompt[-1]).count("1")
+        elif family == "one bit less":
+            assert len(set(prompt[:-1])) <= 2
+        elif family == "ones ask":
+            assert answer == min(bin(vector).count("1") for vector in prompt[:-1])
+        elif number % 2:
+            apart = batch.prompts[number] ^ batch.prompts[number - 1]
+            assert bin(int(apart.sum())).count("1") == (apart != 0).sum() == 1
 
 
 @every_task
