@@ -18,6 +18,15 @@ Prompt. Token `x` of `z_l` has the value `z_l(x)`. A token carries its value onl
 - The query is one token in mixed radix, `w_1 + n_1 (w_2 + n_2 (w_3 + ..))`, 0 when L = 1 (`query="one"`), or the
   L - 1 tokens `w_1, .., w_{L-1}`, none when L = 1, so that the hard order then ends with `z_0` (`query="many"`).
 
+Distributions. What `sample` draws; start and query are always uniform.
+
+- `uniform`: every value is independent and uniform.
+- `permutations`: every function is a uniform permutation, so that no two addresses lead to the same value and no hop
+  forgets anything; the sizes must be the paper's. Only these are counted and enumerated. The oracle answers for all
+  functions, and adversarial examples and changes may be any: what is right does not depend on what is drawn.
+- `sparse`: every function has one uniform base value; each entry has it with a chance of 3 in 4 and else is uniform.
+  Most hops lead to the base value, and the most common value of z_L is often right.
+
 A worked example, L = 2, m = 2, n_1 = 2, the paper's sizes: `D = M = (2, 4)`. Take `z_2 = (3, 0, 1, 2)`,
 `z_1 = (1, 0)`, `z_0 = 0` and `w_1 = 1`. Then `i_0 = 0`, `i_1 = z_1(0) = 1`, the address in `z_2` is
 `w_1 M_1 + i_1 = 1 * 2 + 1 = 3`, and the answer is `i_2 = z_2(3) = 2`:
@@ -45,71 +54,31 @@ from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks import stream
-from hopbound.tasks.sizes import made_in_pairs
+from hopbound.tasks.composition_parts import (
+    HopPath,
+    Parts,
+    Segment,
+    check_array,
+    check_least,
+    check_part,
+    check_values,
+    hops_text,
+    numbers_text,
+    value_sizes,
+)
+from hopbound.tasks.sizes import distinct, made_in_pairs
 from hopbound.tasks.task import AnswerFunction, Batch, Task, instance_digits
 
 Order = Literal["hard", "easy"]
 Query = Literal["one", "many"]
+Distribution = Literal["uniform", "permutations", "sparse"]
 
 ADVERSARIAL_FAMILIES = ("permutation", "constant", "near-collision", "identity")
 """The families of `FunctionComposition.adversarial`, in the order in which they take turns."""
 
 _QUERY = -1  # the "function number" of w, as the theory numbers its owner
 _ASK = -2  # and of the token that asks, in the easy order
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A stretch of the prompt: the tokens of one function, of the start, or of the query.
-
-    Attributes:
-        name: `z_l`, `z_0`, `w` or `ask`.
-        function: l for `z_l`, 0 for `z_0`, -1 for `w`, -2 for `ask`.
-        start: position of its first token.
-        length: number of its tokens, at least 1.
-    """
-
-    name: str
-    function: int
-    start: int
-    length: int
-
-    @property
-    def span(self) -> slice:
-        """Its columns of a prompt array."""
-        return slice(self.start, self.start + self.length)
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """N instances as functions, instead of as prompts.
-
-    Attributes:
-        functions: z_1 .. z_L, int64 [N, D_l] each: row r holds the values z_l(0), z_l(1), ..
-        start: z_0, int64 [N].
-        query: w_1 .. w_{L-1}, int64 [N, L-1].
-    """
-
-    functions: tuple[NDArray[np.int64], ...]
-    start: NDArray[np.int64]
-    query: NDArray[np.int64]
-
-    def rows(self, rows: NDArray[np.intp]) -> "Parts":
-        """The instances with these row numbers."""
-        return Parts(tuple(values[rows] for values in self.functions), self.start[rows], self.query[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class HopPath:
-    """What the right way through N instances visits.
-
-    Attributes:
-        values: i_0 .. i_L, int64 [N, L+1].
-        addresses: the address read in z_1 .. z_L, int64 [N, L].
-    """
-
-    values: NDArray[np.int64]
-    addresses: NDArray[np.int64]
+_SPARSE = 4  # of so many entries of a sparse function one is drawn by itself
 
 
 @final
@@ -124,6 +93,7 @@ class FunctionComposition(Task):
         values: M_1 .. M_{L-1} or M_1 .. M_L, each at least 2; None for the paper's sizes, `M_l = D_l`.
         order: `hard`, or `easy` for the control.
         query: `one` token or `many` (L - 1).
+        distribution: `uniform`, `permutations` or `sparse`; a uniform task is written without it.
 
     Attributes are these, with `values` written out as M_1 .. M_L whatever was given.
 
@@ -139,6 +109,7 @@ class FunctionComposition(Task):
     values: tuple[int, ...]
     order: Order
     query: Query
+    distribution: Distribution
 
     def __init__(
         self,
@@ -148,21 +119,25 @@ class FunctionComposition(Task):
         values: Sequence[int] | None = None,
         order: Order = "hard",
         query: Query = "one",
+        distribution: Distribution = "uniform",
     ) -> None:
-        _check_whole("hops", hops, 1)
-        _check_whole("m", m, 2)
+        check_least("hops", hops, 1)
+        check_least("m", m, 2)
         n = tuple(n)
         if len(n) != hops - 1:
-            raise InputError("n", n, f"{_numbers(hops - 1)} for {_hops(hops)}")
+            raise InputError("n", n, f"{numbers_text(hops - 1)} for {hops_text(hops)}")
         for number in n:
-            _check_whole("n", number, 1)
-        for field, value, choices in (("order", order, get_args(Order)), ("query", query, get_args(Query))):
-            if value not in choices:
-                raise InputError(field, value, " or ".join(choices))
+            check_least("n", number, 1)
+        words = {"order": (order, Order), "query": (query, Query), "distribution": (distribution, Distribution)}
+        for field, (value, choices) in words.items():
+            if value not in get_args(choices):
+                raise InputError(field, value, " or ".join(get_args(choices)))
 
-        fields = {"hops": hops, "m": m, "n": n, "values": _value_sizes(hops, m, n, values)}
-        for field, value in (fields | {"order": order, "query": query}).items():
+        fields = {"hops": hops, "m": m, "n": n, "values": value_sizes(hops, m, n, values)}
+        for field, value in (fields | {field: value for field, (value, _) in words.items()}).items():
             object.__setattr__(self, field, value)
+        if distribution == "permutations" and self.values != self.domains:
+            raise InputError("values", self.values, f"{self.domains}, as many as addresses, for permutations")
         if self.vocabulary_size > stream.MAX_RANGE:
             remedy = "; query='many' gives each w_l a token of its own" if query == "one" and hops > 2 else ""
             raise InputError("vocabulary", self.vocabulary_size, f"at most {stream.MAX_RANGE} values a token{remedy}")
@@ -209,14 +184,20 @@ class FunctionComposition(Task):
 
     @property
     def instances(self) -> int:
-        """M_1^D_1 .. M_L^D_L m n_1 .. n_{L-1}."""
-        functions = (value**domain for value, domain in zip(self.values, self.domains, strict=True))
+        """M_1^D_1 .. M_L^D_L m n_1 .. n_{L-1}; D_1! .. D_L! m n_1 .. n_{L-1} of permutations."""
+        if self.distribution == "permutations":
+            functions = map(math.factorial, self.domains)
+        else:
+            functions = (value**domain for value, domain in zip(self.values, self.domains, strict=True))
         return math.prod(functions) * self.m * math.prod(self.n)
 
     @property
     def log2_instances(self) -> float:
         """The logarithm of `instances`, without that number: it can have millions of digits."""
-        functions = sum(d * math.log2(m) for d, m in zip(self.domains, self.values, strict=True))
+        if self.distribution == "permutations":
+            functions = sum(math.lgamma(d + 1) for d in self.domains) / math.log(2)
+        else:
+            functions = sum(d * math.log2(m) for d, m in zip(self.domains, self.values, strict=True))
         return functions + math.log2(self.m) + sum(math.log2(n) for n in self.n)
 
     @property
@@ -238,20 +219,27 @@ class FunctionComposition(Task):
         return segment.start + address
 
     def sample(self, seed: int, split: str, start: int, count: int) -> Batch:
-        """Uniform examples: every token is independent and uniform over its alphabet.
+        """Examples of the task's distribution.
 
         Raises:
             InputError: seed, split or range are not valid (see `hopbound.tasks.stream`).
         """
-        return self._labelled(stream.integers(seed, self.identity, split, start, count, self._alphabets()))
+        ranges = self._choices()
+        if self.distribution == "sparse":
+            ranges = np.concatenate([ranges, np.full(len(ranges), _SPARSE), self.values])
+        prompts = self._of_choices(stream.integers(seed, self.identity, split, start, count, ranges))
+        return self._labelled(prompts)
 
     def enumerate(self, start: int, count: int) -> Batch:
         """Instances by number: the tokens are its digits in mixed radix, the last token fastest.
 
+        Of permutations, the digits of a function are the choices of a Fisher-Yates shuffle.
+
         Raises:
             InputError: the range is not valid or goes beyond the instances or beyond 2^63 - 1.
         """
-        return self._labelled(instance_digits(start, count, self._alphabets(), self.instances))
+        prompts = instance_digits(start, count, self._choices(), self.instances)
+        return self._labelled(self._permuted(prompts) if self.distribution == "permutations" else prompts)
 
     def adversarial(self, seed: int, start: int, count: int) -> Batch:
         """Examples from families that trip a solver which is right on most uniform ones.
@@ -354,9 +342,9 @@ class FunctionComposition(Task):
         if len(parts.functions) != self.hops:
             raise InputError("functions", len(parts.functions), f"{self.hops}, one a hop")
         for hop, (values, domain) in enumerate(zip(parts.functions, self.domains, strict=True), start=1):
-            _check_tokens(f"z_{hop}", values, (count, domain), self.values[hop - 1])
-        _check_tokens("z_0", parts.start, (count,), self.m)
-        _check_tokens("w", parts.query, (count, self.hops - 1), self.n)
+            check_part(f"z_{hop}", values, (count, domain), self.values[hop - 1])
+        check_part("z_0", parts.start, (count,), self.m)
+        check_part("w", parts.query, (count, self.hops - 1), self.n)
 
         prompts = np.zeros((count, self.prompt_length), dtype=np.int64)
         for segment in self.segments:
@@ -375,9 +363,9 @@ class FunctionComposition(Task):
         Raises:
             InputError: a shape or a value does not fit the task's sizes.
         """
-        _check_array("prompts", prompts, (len(prompts), self.prompt_length))
+        check_array("prompts", prompts, (len(prompts), self.prompt_length))
         for segment in self.segments:
-            _check_values(segment.name, prompts[:, segment.span], self._segment_alphabet(segment))
+            check_values(segment.name, prompts[:, segment.span], self._segment_alphabet(segment))
 
         if self.hops == 1:
             query = np.zeros((len(prompts), 0), dtype=np.int64)
@@ -436,6 +424,7 @@ class FunctionComposition(Task):
             "values": list(self.values),
             "order": self.order,
             "query": self.query,
+            **({} if self.distribution == "uniform" else {"distribution": self.distribution}),
         }
 
     @classmethod
@@ -446,8 +435,8 @@ class FunctionComposition(Task):
             InputError: a key is missing or unknown, or a value does not fit.
         """
         keys = ("task", "hops", "m", "n", "values", "order", "query")
-        if set(value) != set(keys):
-            raise InputError("task keys", sorted(value), f"exactly {', '.join(keys)}")
+        if set(value) - {"distribution"} != set(keys):
+            raise InputError("task keys", sorted(value), f"exactly {', '.join(keys)}, and distribution if not uniform")
         if value["task"] != cls.name:
             raise InputError("task", value["task"], cls.name)
         for key in ("n", "values"):
@@ -461,6 +450,7 @@ class FunctionComposition(Task):
             values=cast(list[int], value["values"]),
             order=cast(Order, value["order"]),
             query=cast(Query, value["query"]),
+            distribution=cast(Distribution, value.get("distribution", "uniform")),
         )
 
     @cached_property
@@ -488,6 +478,40 @@ class FunctionComposition(Task):
         for segment in self.segments:
             sizes[segment.span] = self._segment_alphabet(segment)
         return sizes
+
+    def _choices(self) -> NDArray[np.int64]:
+        """Ranges of what each token is drawn from, [n]: its alphabet, or of a permutation the values that are left."""
+        ranges = self._alphabets()
+        if self.distribution == "permutations":
+            for hop, domain in enumerate(self.domains, start=1):
+                ranges[self._by_function[hop].span] = domain - np.arange(domain)
+        return ranges
+
+    def _of_choices(self, choices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Prompts [N, n] of the distribution from what was drawn."""
+        if self.distribution == "permutations":
+            return self._permuted(choices)
+        if self.distribution == "sparse":
+            return self._thinned(*np.split(choices, [self.prompt_length, 2 * self.prompt_length], axis=1))
+        return choices
+
+    def _permuted(self, choices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Prompts [N, n] whose functions are permutations, from choices [N, n] below `_choices`."""
+        prompts = choices.copy()
+        for hop, domain in enumerate(self.domains, start=1):
+            span = self._by_function[hop].span
+            prompts[:, span] = distinct(choices[:, span], domain)
+        return prompts
+
+    def _thinned(
+        self, prompts: NDArray[np.int64], chances: NDArray[np.int64], bases: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Prompts [N, n] with base values [N, L] in their functions where the chances [N, n] are not 0."""
+        thin = prompts.copy()
+        for hop in range(1, self.hops + 1):
+            span = self._by_function[hop].span
+            thin[:, span] = np.where(chances[:, span] == 0, prompts[:, span], bases[:, [hop - 1]])
+        return thin
 
     def _labelled(self, prompts: NDArray[np.int64]) -> Batch:
         return Batch(prompts, self.oracle(prompts))
@@ -557,56 +581,3 @@ class FunctionComposition(Task):
             partners[rows[found], position[found]] = chosen[found]
             hops[rows[~found]] = self.hops  # where M_L >= 2 values are all different answers
         return partners
-
-
-def _check_whole(field: str, value: object, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise InputError(field, value, f"a whole number of at least {least}")
-
-
-def _check_array(field: str, array: NDArray[np.int64], shape: tuple[int, ...]) -> None:
-    if array.shape != shape or array.dtype != np.int64:
-        raise InputError(field, (str(array.dtype), array.shape), f"int64 of shape {shape}")
-
-
-def _check_values(field: str, tokens: NDArray[np.int64], alphabet: int | tuple[int, ...]) -> None:
-    """Refuse tokens outside `0 .. alphabet - 1`; a tuple has one alphabet a column."""
-    if tokens.size and (tokens.min() < 0 or np.any(tokens.max(axis=0) >= alphabet)):
-        raise InputError(field, f"{tokens.min()} to {tokens.max()}", f"values from 0, below {alphabet}")
-
-
-def _check_tokens(
-    field: str, array: NDArray[np.int64], shape: tuple[int, ...], alphabet: int | tuple[int, ...]
-) -> None:
-    _check_array(field, array, shape)
-    _check_values(field, array, alphabet)
-
-
-def _numbers(count: int) -> str:
-    return "no numbers" if count == 0 else "1 number" if count == 1 else f"{count} numbers"
-
-
-def _hops(count: int) -> str:
-    return "1 hop" if count == 1 else f"{count} hops"
-
-
-def _value_sizes(hops: int, m: int, n: tuple[int, ...], given: Sequence[int] | None) -> tuple[int, ...]:
-    """M_1 .. M_L: what was given, or the paper's sizes.
-
-    Raises:
-        InputError: a wrong number of sizes, a size below 2, or M_L that is not D_L.
-    """
-    if given is not None:
-        given = tuple(given)
-        if len(given) not in (hops - 1, hops):
-            raise InputError("values", given, f"{_numbers(hops - 1)}, or {hops} with the last, for {_hops(hops)}")
-        for number in given:
-            _check_whole("values", number, 2)
-    sizes: list[int] = []
-    for hop in range(hops):
-        domain = m if hop == 0 else n[hop - 1] * sizes[-1]
-        size = domain if given is None or hop >= len(given) else given[hop]
-        if hop == hops - 1 and size != domain:
-            raise InputError("values", given, f"{domain} as the last number (M_L = D_L), or only {_numbers(hops - 1)}")
-        sizes.append(size)
-    return tuple(sizes)

@@ -3,7 +3,8 @@
 import doctest
 import math
 import time
-from typing import Any
+from collections import Counter
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,9 +19,11 @@ from hopbound.tasks import (
     Parts,
     accuracy,
     composition,
+    format_task,
+    parse_task,
     sizes,
 )
-from hopbound.tasks.composition import Order, Query
+from hopbound.tasks.composition import Distribution, Order, Query
 
 SIZES: list[tuple[int, int, tuple[int, ...], tuple[int, ...] | None]] = [
     (1, 3, (), None),
@@ -365,3 +368,81 @@ def test_parts_that_do_not_fit_are_refused() -> None:
     for field, wrong in cases:
         with pytest.raises(InputError, match=f"^{field}: got"):
             task.compose(wrong)
+
+
+# Distributions
+
+
+def test_a_uniform_task_is_written_as_before() -> None:
+    plain, named = FunctionComposition(2, 3, (2,)), FunctionComposition(2, 3, (2,), distribution="uniform")
+    assert plain == named
+    assert "distribution" not in plain.to_json()
+    assert (
+        plain.identity
+        == named.identity
+        == ('{"hops":2,"m":3,"n":[2],"order":"hard","query":"one","task":"composition","values":[3,6]}')
+    )
+
+
+@pytest.mark.parametrize("distribution", ["permutations", "sparse"])
+def test_other_distributions_are_read_back(distribution: Distribution) -> None:
+    task = FunctionComposition(2, 3, (2,), distribution=distribution)
+    assert FunctionComposition.from_json(task.to_json()) == task
+    assert parse_task(format_task(task)) == task
+    assert task != FunctionComposition(2, 3, (2,))
+    assert task.identity != FunctionComposition(2, 3, (2,)).identity
+
+
+@every_layout
+def test_all_permutations(order: Order, query: Query) -> None:
+    """Every instance is enumerated once and drawn as often as any other, within five standard deviations."""
+    task = FunctionComposition(2, 2, (2,), order=order, query=query, distribution="permutations")
+    assert task.instances == math.factorial(2) * math.factorial(4) * 2 * 2
+    assert math.isclose(task.log2_instances, math.log2(task.instances))
+    batch = task.enumerate(0, task.instances)
+    rows = {tuple(row) for row in batch.prompts.tolist()}
+    assert len(rows) == task.instances
+    for function in task.decode(batch.prompts).functions:
+        np.testing.assert_array_equal(np.sort(function, axis=1), np.indices(function.shape)[1])
+    everything = FunctionComposition(2, 2, (2,), order=order, query=query)
+    np.testing.assert_array_equal(batch.answers, everything.oracle(batch.prompts))
+    count = 200 * task.instances
+    drawn = Counter(map(tuple, task.sample(0, "train", 0, count).prompts.tolist()))
+    assert set(drawn) == rows
+    spread = 5 * math.sqrt(count / task.instances)
+    assert all(abs(times - 200) < spread for times in drawn.values())
+
+
+def test_permutations_need_the_sizes_of_the_paper() -> None:
+    with pytest.raises(InputError, match=r"values: got \(2, 4\), expected \(3, 4\), as many as addresses"):
+        FunctionComposition(2, 3, (2,), values=(2,), distribution="permutations")
+    with pytest.raises(InputError, match="distribution: got 'dense', expected uniform or permutations or sparse"):
+        FunctionComposition(2, 3, (2,), distribution=cast(Distribution, "dense"))
+
+
+@every_layout
+def test_sparse_functions(order: Order, query: Query) -> None:
+    """A fourth of the entries is drawn by itself, so that pairs of entries agree as often as follows from that."""
+    task = FunctionComposition(2, 8, (4,), order=order, query=query, distribution="sparse")
+    count = 3000
+    batch = task.sample(0, "train", 0, count)
+    everything = FunctionComposition(2, 8, (4,), order=order, query=query)
+    np.testing.assert_array_equal(batch.answers, everything.oracle(batch.prompts))
+    parts = task.decode(batch.prompts)
+    for function, values in zip(parts.functions, task.values, strict=True):
+        agree = (function[:, 0] == function[:, 1]).mean()
+        expected = (3 / 4) ** 2 + (1 - (3 / 4) ** 2) / values
+        assert abs(agree - expected) < 5 * math.sqrt(expected * (1 - expected) / count)
+        # No value is more frequent than another over all functions.
+        times = np.bincount(function[:, 0], minlength=values) / count
+        assert np.abs(times - 1 / values).max() < 5 * math.sqrt(1 / values / count)
+    assert np.bincount(parts.start, minlength=8).min() > 0
+    assert task.instances == everything.instances
+
+
+@pytest.mark.parametrize("distribution", ["permutations", "sparse"])
+def test_other_distributions_do_not_depend_on_the_batch(distribution: Distribution) -> None:
+    task = FunctionComposition(3, 3, (2, 2), distribution=distribution)
+    whole = task.sample(5, "train", 1000, 41).prompts
+    parts = [task.sample(5, "train", 1000 + low, min(7, 41 - low)).prompts for low in range(0, 41, 7)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
