@@ -157,6 +157,8 @@ def check_fresh(folder: Path, only: set[str]) -> None:
 
 
 CHEAP = {
+    "data",
+    "data_few",
     "analyze",
     "analyze_several",
     "ceilings",

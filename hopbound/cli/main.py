@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hopbound import __version__
-from hopbound.cli import analyze, bound, break_, build, ceilings, design, export, hierarchy, language, verify
+from hopbound.cli import analyze, bound, break_, build, ceilings, data, design, export, hierarchy, language, verify
 from hopbound.errors import InputError, RejectedError
 
 # Typer carries its own copy of click or uses the installed one; either way its exceptions derive from this class.
@@ -49,6 +49,7 @@ app.command("bound")(bound.command)
 app.command("ceilings")(ceilings.command)
 app.command("language")(language.command)
 app.command("design")(design.command)
+app.command("data")(data.command)
 app.command("build")(build.command)
 app.command("export")(export.command)
 app.command("verify")(verify.command)
@@ -102,7 +103,7 @@ def run_with(arguments: list[str]) -> int:
     except OSError as error:
         said = f"{error.filename or 'file'}: {error.strerror or error}"
         out = _given(arguments, "--out")
-        return _complain(said if out is None else f"out: got {out!r}, expected a folder to write to ({said})", 2)
+        return _complain(said if out is None else f"out: got {out!r}, expected a place to write to ({said})", 2)
     except (KeyboardInterrupt, typer.Abort):
         return _complain("stopped; every file that was written is whole", 130)
     return code if isinstance(code, int) else 0

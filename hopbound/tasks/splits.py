@@ -13,13 +13,14 @@ and may share sequences.
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopbound.errors import InputError
 from hopbound.tasks.sequence import NOT_ASKED, Labelled, SequenceTask
-from hopbound.tasks.stream import BLOCK, check_range
+from hopbound.tasks.stream import BLOCK, block_key, check_range
 
 APART = 16
 """One sequence in so many is held out."""
@@ -89,26 +90,39 @@ def test_examples(task: SequenceTask, seed: int, count: int, split: str = "test"
         InputError: seed, split or count are not valid (see `hopbound.tasks.stream`); the split is the one of training;
             or nearly nothing that the task draws is held out.
     """
-    check_range(0, count)
     if split == TRAIN:
         raise InputError("split", split, "another split than the one of training")
-    if not has_split(task):
-        return task.labelled(seed, split, 0, count)
+    parts = list(examples_of(task, seed, split, count))
+    nothing = np.empty((0, task.prompt_length), dtype=np.int64)
+    tokens = np.concatenate([nothing, *(part.tokens for part in parts)])
+    return Labelled(tokens, np.concatenate([nothing, *(part.labels for part in parts)]))
+
+
+def examples_of(task: SequenceTask, seed: int, split: str, count: int) -> Iterator[Labelled]:
+    """The first `count` examples that belong to a split, in parts: of training those that are not held out.
+
+    Raises:
+        InputError: seed, split or count are not valid (see `hopbound.tasks.stream`); or nearly nothing that the task
+            draws belongs to the split.
+    """
+    check_range(0, count)
+    block_key(seed, task.identity, split, 0)
     most = _LONGEST_SEARCH * (count + BLOCK)
-    tokens: list[NDArray[np.int64]] = [np.empty((0, task.prompt_length), dtype=np.int64)]
-    labels: list[NDArray[np.int64]] = [np.empty((0, task.prompt_length), dtype=np.int64)]
+    share = 1 if split == TRAIN or not has_split(task) else APART
+    largest = max(1, _TOKENS_AT_ONCE // task.prompt_length)
     found = start = 0
     while found < count:
         if start >= most:
-            raise InputError("count", count, f"at most {found}: no more of {start} examples are held out")
-        # Whole blocks, as many as will probably do.
-        size = -(-min(APART * (count - found), 2**16) // BLOCK) * BLOCK
+            raise InputError("count", count, f"at most {found}: no more of {start} examples belong to {split}")
+        # About as many as will do, in whole blocks.
+        size = min(-(-share * (count - found) // BLOCK) * BLOCK, largest)
         made = task.labelled(seed, split, start, size)
-        kept = np.flatnonzero(held_out(made.tokens))[: count - found]
-        tokens.append(made.tokens[kept])
-        labels.append(made.labels[kept])
+        if has_split(task):
+            kept = np.flatnonzero(held_out(made.tokens) == (split != TRAIN))[: count - found]
+        else:
+            kept = np.arange(min(size, count - found))
         found, start = found + len(kept), start + size
-    return Labelled(np.concatenate(tokens), np.concatenate(labels))
+        yield Labelled(made.tokens[kept], made.labels[kept])
 
 
 # pytest would take it for a test wherever it is imported.

@@ -8,6 +8,7 @@ from hopbound.tasks import NOT_ASKED, FunctionComposition, Labelled, Parity, Rec
 from hopbound.tasks.splits import (
     APART,
     FEW,
+    examples_of,
     has_split,
     held_out,
     overlap,
@@ -63,6 +64,21 @@ def test_one_in_so_many_is_held_out(task: Parity | TwoSum | Recall) -> None:
     share = held_out(tokens).sum()
     assert abs(share - count / APART) < 5 * (count * (1 / APART) * (1 - 1 / APART)) ** 0.5
     assert len(np.unique(sequence_hashes(tokens))) == count
+
+
+@pytest.mark.parametrize("task", [*EXHAUSTED, Parity(9)], ids=lambda task: task.identity)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_the_first_examples_of_a_split(task: SequenceTask, split: str) -> None:
+    """Those of the stream, one after the other, that belong to it."""
+    drawn = task.labelled(2, split, 0, 60_000)
+    belongs = held_out(drawn.tokens) == (split == "test") if has_split(task) else np.ones(60_000, dtype=np.bool_)
+    for count in (0, 1, 1500):
+        parts = list(examples_of(task, 2, split, count))
+        assert sum(map(len, parts)) == count
+        assert all(map(len, parts))
+        if count:
+            np.testing.assert_array_equal(np.concatenate([one.tokens for one in parts]), drawn.tokens[belongs][:count])
+            np.testing.assert_array_equal(np.concatenate([one.labels for one in parts]), drawn.labels[belongs][:count])
 
 
 @pytest.mark.parametrize("task", EXHAUSTED, ids=lambda task: task.name)
